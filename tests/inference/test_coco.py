@@ -54,10 +54,7 @@ def test_value_functions_and_null_are_those_of_the_eigenvalue_problem(n, p, kern
     assert found.p_value == np.mean(values >= values[0] * (1 - 1e-9))
     f, g = functions(tmp_path / "w.parquet")
     _, alpha, beta = naive_coco.solve(K, L)
-    for ours, theirs in (
-        (f, naive_coco.doubly_centred(K) @ alpha),
-        (g, naive_coco.doubly_centred(L) @ beta),
-    ):
+    for ours, theirs in ((f, naive_coco.doubly_centred(K) @ alpha), (g, naive_coco.doubly_centred(L) @ beta)):
         np.testing.assert_allclose(ours * np.sign(ours @ theirs), theirs, rtol=0, atol=1e-6 * np.abs(theirs).max())
     assert_close([f.mean(), g.mean()], [0.0, 0.0], scale=1.0)
     assert_close(np.mean(f * g), found.coco)
@@ -188,6 +185,8 @@ def test_kernels_that_are_not_positive_definite_or_overflow_are_refused(monkeypa
         coco_of(x, y, (indefinite, "linear"))
     with pytest.raises(UndecidedError, match="overflows"):
         coco_of(x * 1e100, y, ("linear", "linear"))
+    with pytest.raises(UndecidedError, match="one value of the statistic only"):
+        coco_of(x, y, ("gaussian(1e9)", "linear"))
     # One that says it is, but whose matrix is not, as rounding may leave it.
     monkeypatch.setattr(type(parse_kernel(indefinite)), "positive_definite", True)
     with pytest.raises(UndecidedError, match="negative eigenvalues") as refusal:

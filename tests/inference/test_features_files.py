@@ -21,8 +21,8 @@ QUICK = {"method": "features", "features": "nystroem:20", "permutations": 100, "
 PAD = "z" * 5000
 
 
-def padded(table, path, **options):
-    table.assign(pad=PAD).to_csv(path, index=False, **options)
+def padded(table, path, pad=PAD, **options):
+    table.assign(pad=pad).to_csv(path, index=False, **options)
     assert path.stat().st_size > 1 << 24
     return path
 
@@ -99,7 +99,8 @@ def test_stdin_is_read_twice(stored, monkeypatch, kind):
     assert (record.name, record.sha256) == ("<stdin>", other.sha256)
 
 
-def test_fewer_threads_for_the_sums_read_the_same_pieces(tmp_path):
+def test_fewer_threads_for_the_sums_read_the_same_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("kerntest.inference.features.two_passes.BATCH_ROWS", 5000)
     x, _ = two_frames()
     pd.concat([x] * 40).to_parquet(tmp_path / "x.parquet", index=False, row_group_size=20_000)
     options = QUICK | {"x_columns": "price", "y_columns": "weight", "threads": None}
@@ -134,15 +135,16 @@ def test_rows_with_missing_values_are_dropped_and_counted(tmp_path):
 
 
 def test_a_column_that_turns_out_to_be_text_is_text_from_the_beginning(tmp_path):
-    x, y = two_frames()
-    for table in (x, y):
-        half = len(table) // 2
-        # More than half of the first rows are numbers, but not of all rows.
-        table["code"] = [str(k % 7) if k < half - 100 else f"A{k % 5}" for k in range(len(table))]
-        table["truth"] = ["True" if k < half else "maybe" for k in range(len(table))]
+    tables = two_frames()
+    for table, name in zip(tables, "xy", strict=True):
+        half, rows = len(table) // 2, range(len(table))
+        # More than half of the first rows are numbers, but not of all rows; and a value has two lines.
+        table["code"] = [str(k % 7) if k < half - 100 else f"A{k % 5}" for k in rows]
+        table["truth"] = ["True" if k < half else "maybe" for k in rows]
         table.loc[5, "truth"] = "False"
-    found = mmd_test(padded(x, tmp_path / "x.csv"), padded(y, tmp_path / "y.csv"), **QUICK, exclude="pad")
-    expected = mmd_test(x, y, **QUICK)
+        padded(table, tmp_path / f"{name}.csv", pad=f"{PAD}\n{PAD}")
+    found = mmd_test(tmp_path / "x.csv", tmp_path / "y.csv", **QUICK, exclude="pad")
+    expected = mmd_test(*tables, **QUICK)
     assert "code, truth: hamming" in expected.kernel
     assert found.p_value == expected.p_value
     assert_close(found.statistic, expected.statistic)
@@ -188,17 +190,17 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
 
 def test_columns_are_matched_as_ever(tmp_path):
     x, y = two_frames()
-    x.to_parquet(tmp_path / "x.parquet", index=pd.RangeIndex(5, 4005))
-    y.rename(columns={"weight": "mass"}).to_parquet(tmp_path / "y.parquet", index=False)
-    inputs = (tmp_path / "x.parquet", tmp_path / "y.parquet")
+    inputs = x_path, _ = tmp_path / "x.parquet", tmp_path / "y.parquet"
+    x.to_parquet(x_path, index=pd.RangeIndex(5, 4005))
+    y.rename(columns={"weight": "mass"}).to_parquet(inputs[1], index=False)
     refused(r"only in .*x\.parquet: weight", "data.columns_differ", *inputs)
     found = mmd_test(*inputs, **QUICK, common=True)
     assert found.columns == ("price", "city", "new", "when")
     assert any("columns in one table only are left out" in text for text in found.warnings)
     assert mmd_test(*inputs, **QUICK, columns="price,new").columns == ("price", "new")
     refused("column 'colour' is in neither", "usage.unknown_column", *inputs, columns="colour")
-    refused("column 'colour' is not in", "usage.unknown_column", *inputs, categorical="colour")
-    refused("column 'colour' is not in", "usage.unknown_column", padded(x, tmp_path / "x.csv"), y, categorical="colour")
+    for data in (x_path, padded(x, tmp_path / "x.csv")):
+        refused("column 'colour' is not in", "usage.unknown_column", data, y, categorical="colour")
 
 
 def test_warnings_about_the_columns_are_those_of_the_exact_test():

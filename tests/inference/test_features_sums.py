@@ -33,8 +33,7 @@ def numbers_of(result, *names):
 def test_every_place_is_taken_once(n, seed, stream):
     places = random_places(np.arange(n), n, seed, stream)
     np.testing.assert_array_equal(np.sort(places), np.arange(n))
-    some = np.arange(n)[:: max(1, n // 7)]
-    np.testing.assert_array_equal(random_places(some, n, seed, stream), places[some])
+    np.testing.assert_array_equal(random_places(np.arange(n)[::7], n, seed, stream), places[::7])
     assert random_places(np.array([5, 10**12 - 1]), 10**12, seed, stream).max() < 10**12
 
 
@@ -139,7 +138,7 @@ def test_features_that_are_all_of_a_kernel_give_the_exact_test_of_two_samples(ke
     options = {"kernel": kernel, "null": null, "estimator": "biased"}
     exact = mmd_test(*frames(500, 430), **options)
     found = mmd_test(*frames(500, 430), **options, features="nystroem:60", **FEATURES)
-    (values, moments), (expected, of_exact) = numbers_of(found, *names), numbers_of(exact, *names)
+    (values, moments), (expected, of_exact) = (numbers_of(found, *names), numbers_of(exact, *names))
     assert_close(values, expected, condition=100)
     np.testing.assert_allclose(moments, of_exact, rtol=1e-6)
     np.testing.assert_allclose(np.log(found.p_value), np.log(exact.p_value), rtol=1e-6)
@@ -172,7 +171,7 @@ def test_features_that_are_all_of_both_kernels_give_the_exact_test(pair, null, e
     exact = hsic_test(dependent(400), **options, null=null)
     found = hsic_test(dependent(400), **options, null=null, features="nystroem:40", **FEATURES)
     names = ("hsic_unbiased", "hsic_biased", "effect_size", "statistic")
-    (values, moments), (expected, of_exact) = numbers_of(found, *names), numbers_of(exact, *names)
+    (values, moments), (expected, of_exact) = (numbers_of(found, *names), numbers_of(exact, *names))
     assert_close(values, expected, condition=100)
     np.testing.assert_allclose(moments, of_exact, rtol=1e-6, atol=1e-9 * of_exact[1])
     np.testing.assert_allclose(np.log(found.p_value), np.log(exact.p_value), rtol=1e-6)
@@ -187,7 +186,7 @@ def test_a_sample_of_the_rows_moves_the_skewness_by_less_than_one_over_n(estimat
     found = hsic_test(dependent(2600), **options, features="nystroem:60", **FEATURES)
     assert found.approximation.rows_sampled == 2000
     names = ("hsic_unbiased", "hsic_biased", "effect_size")
-    (values, moments), (expected, of_exact) = numbers_of(found, *names), numbers_of(exact, *names)
+    (values, moments), (expected, of_exact) = (numbers_of(found, *names), numbers_of(exact, *names))
     assert_close(values, expected, condition=1000)
     np.testing.assert_allclose(moments[:2], of_exact[:2], rtol=1e-5, atol=1e-9 * of_exact[1])
     assert moments[2] == pytest.approx(of_exact[2], abs=1.0 / 2600)
@@ -195,13 +194,12 @@ def test_a_sample_of_the_rows_moves_the_skewness_by_less_than_one_over_n(estimat
 
 
 def test_the_rows_that_speak_for_the_sides_share_as_many_as_two_draws_from_all_rows():
-    n, half, draws = 1000, 250, 60
-    shared = []
+    n, half, draws, shared = 1000, 250, 60, []
     for seed in range(draws):
-        first, second = speaking_rows(n, 2 * half, seed)
-        assert len(np.unique(first)) == len(np.unique(second)) == len(first) == len(second) == half
-        assert max(first.max(), second.max()) < 2 * half
-        shared.append(len(np.intersect1d(first, second)))
+        both = speaking_rows(n, 2 * half, seed)
+        assert [len(np.unique(some)) for some in both] == [len(some) for some in both] == [half, half]
+        assert np.max(both) < 2 * half
+        shared.append(len(np.intersect1d(*both)))
     expected = hypergeom(n, half, half)
     # Five standard errors of a mean; a variance from 60 draws is known to a fifth.
     assert abs(np.mean(shared) - expected.mean()) < 5 * expected.std() / np.sqrt(draws)

@@ -479,13 +479,13 @@ def _csv_head(reader: Any, found: sources.Found, categorical: Sequence[str], csv
     from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - 70 ms that an array does not need
     from kerntest.data.formats.dialect import utf8_lines  # noqa: PLC0415 - the same
 
-    (name, location), lines, size, quotes = found.files[0], [], 0, 0
+    (name, location), lines, size = found.files[0], [], 0
     with sources.open_file(location, name) as file:
         for line in utf8_lines(sources.unpacked_stream(file, name), name, csv):
             lines.append(line)
-            size, quotes = size + len(line), quotes + line.count(b'"')
+            size += len(line)
             # A quoted value may have several lines.
-            if size > CSV_BLOCK_BYTES and quotes % 2 == 0:
+            if size > CSV_BLOCK_BYTES and b"".join(lines).count(b'"') % 2 == 0:
                 break
     source = sources.Source(reader.name, "csv", ((name, b"".join(lines)),), sha256="", size=0)
     head = read_delimited(source, categorical, replace(csv, encoding=None, comment=None))
