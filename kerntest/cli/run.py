@@ -18,7 +18,7 @@ from kerntest.cli.manual import DocumentedCommand
 from kerntest.cli.options import Value, chosen_format, contradiction, is_given, option
 from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.results.record import flatten
-from kerntest.report.summaries.words import visible
+from kerntest.report.summaries.words import plan_notes, plan_summary, show_time, visible
 from kerntest.report.write import csv_text, json_text, put_in_place, write_file, write_standard_output
 
 if TYPE_CHECKING:
@@ -372,8 +372,6 @@ class ComputingCommand(DocumentedCommand):
         def planned(plan: Plan) -> None:
             if only_plan:
                 raise _PlanOnlyError(plan)
-            from kerntest.report.summaries.plan_summary import plan_notes, show_time  # noqa: PLC0415 - --help must start at once
-
             if verbose:
                 for note in plan_notes(plan):
                     say(note)
@@ -395,8 +393,6 @@ class ComputingCommand(DocumentedCommand):
             ):
                 return super().invoke(ctx)
         except _PlanOnlyError as stopped:
-            from kerntest.report.summaries.plan_summary import plan_summary  # noqa: PLC0415 - --help must start at once
-
             (plan,) = stopped.args
             run = Run({name: ctx.params[name] for name in ("output_format", "as_json")})
             run.tell(plan, plan_summary, [plan.to_dict() | {"work": "; ".join(plan.work)}])

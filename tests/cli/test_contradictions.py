@@ -58,6 +58,7 @@ REFUSED = [
     ("kpca d.csv --bandwidth auto", "--bandwidth must be median or a positive number, not 'auto'", ""),
     ("kpca d.csv --bandwidth 1,2", "--bandwidth must be median or a positive number, not '1,2'", ""),
     ("kpca d.csv --bandwidth nan", "--bandwidth must be median or a positive number, not 'nan'", ""),
+    ("kpca d.csv --bandwidth 0", "--bandwidth must be median or a positive number, not '0'", ""),
     ("predict m.kt n.csv --interval 90", "--interval must be a number between 0 and 1", ""),
     ("predict m.kt n.csv --report -", "--report - would go between the predictions", ""),
     ("transform m.kt n.csv --report -", "--report - would go between the scores", "-o FILE.csv puts the scores"),

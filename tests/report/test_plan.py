@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerntest.report.summaries.plan_summary import show_time
+from kerntest.report.summaries.words import show_time
 
 
 @pytest.mark.parametrize(

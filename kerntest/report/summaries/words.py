@@ -1,4 +1,4 @@
-"""Numbers, names and p-values as people read them."""
+"""Numbers, names, p-values and plans as people read them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kerntest.engines.engine import Plan
     from kerntest.report.results.record import FamilyRecord, InputRecord, Null, Provenance
 
 COLUMNS_SHOWN = 12
@@ -69,7 +70,7 @@ def input_notes(provenance: Provenance) -> list[str]:
 
 def run_note(provenance: Provenance) -> str:
     """Return how it was computed, and how long it took."""
-    threads = "1 thread" if provenance.threads == 1 else f"{provenance.threads} threads"
+    threads = counted(provenance.threads, "thread")
     where = threads if provenance.device is None else f"{visible(provenance.device)}, {threads}"
     return f"{where}, {provenance.dtype}, {number(provenance.seconds)} seconds"
 
@@ -231,3 +232,37 @@ def visible(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
+
+
+def plan_summary(plan: Plan) -> Summary:
+    """Return what is about to be computed in words: where, in how much memory, and about how long."""
+    from kerntest.engines.engine import show_memory  # noqa: PLC0415 - --help must start at once
+
+    # Rows of a file that is not read beforehand are a guess, and the work says so.
+    about = "about " * any(f"about {plan.rows:,} rows" in step for step in plan.work)
+    lines = [("data", f"{about}{plan.rows:,} rows, {plan.columns} column{'' if plan.columns == 1 else 's'}")]
+    lines += [("" if number else "work", visible(step)) for number, step in enumerate(plan.work)]
+    lines.append(("where", f"{visible(plan.where)}, {plan.dtype}"))
+    allowed = "" if plan.memory_limit is None else f" of the {show_memory(plan.memory_limit)} allowed"
+    lines.append(("memory", f"about {show_memory(plan.memory_bytes)}{allowed}"))
+    lines.append(("time", show_time(plan.seconds)))
+    return Summary(f"Plan of kerntest {plan.command}", tuple(lines), "nothing was computed", (), answer="Dry run")
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """Return a plan as one line each, for -v."""
+    found = plan_summary(plan)
+    return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
+
+
+def show_time(seconds: float | None) -> str:
+    """Return a duration as people say it."""
+    if seconds is None:
+        return "cannot be said beforehand"
+    if seconds < 1:
+        return "less than a second"
+    for limit, size, unit in ((90, 1, "second"), (5400, 60, "minute"), (172_800, 3600, "hour")):
+        if seconds < limit:
+            count = max(1, round(seconds / size))
+            return f"about {count} {unit}{'' if count == 1 else 's'}"
+    return f"about {round(seconds / 86_400):,} days"
