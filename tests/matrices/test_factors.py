@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerntest import parse_kernel
+from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.matrices import factor as factors
 from kerntest.matrices.factor import kernel_factor
@@ -126,3 +127,12 @@ def test_a_row_is_equal_to_itself_under_the_narrowest_kernel():
     """Its distance to itself may be rounding."""
     found = kernel_factor(parse_kernel("gaussian(1e-9)"), points_of(80, 3))
     np.testing.assert_allclose(product(found), np.eye(80), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("text", "most"), [("fourier:4000", 0.05), ("nystroem:60", 1e-6)])
+def test_products_of_features_are_near_the_kernel(text, most):
+    points, kernel = points_of(60), parse_kernel("gaussian(1)")
+    features = factors.make_features(text, kernel, points, 0)
+    assert factors.feature_error(features, points, Engine(1), 0) < most
+    Z = features(points, Engine(1))
+    np.testing.assert_allclose(Z @ Z.T, kernel(points), rtol=0, atol=5 * most)
