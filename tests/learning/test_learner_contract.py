@@ -147,9 +147,12 @@ def test_a_grid_leaves_the_parameters_that_it_has_chosen(tmp_path):
 
 
 @every
-def test_a_function_takes_the_options_of_its_class(name):
+def test_a_function_takes_the_options_of_its_class_and_its_record_ends_with_how_it_was_made(name):
     learner, *_ = LEARNERS[name]
     train = {"svm": train_svm, "ridge": train_ridge, "kpca": train_kpca}[name]
+    fields = list(train(TABLE.assign(y=CLASSES), **({} if name == "kpca" else {"target": "y"})).to_dict())
+    assert (fields[:3], fields[-2:]) == (["schema", "command", "n_train"], ["warnings", "provenance"])
+    assert fields.index("model") > fields.index("train")
     own, shown = inspect.signature(type(learner)).parameters, inspect.signature(train).parameters
     assert list(own)[1] == "kernel"
     assert [one.default for one in own.values()] == list(type(learner)().get_params().values())

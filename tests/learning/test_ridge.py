@@ -83,15 +83,16 @@ def test_the_evidence_is_that_of_a_gaussian_process_with_a_flat_prior_on_its_mea
     close([fitted.fit_.log_evidence, -fitted.grid_.cells[0].score], expected, rtol=1e-10)
 
 
-def test_clusters_are_left_out_together():
-    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, place=np.arange(60) % 7)
+@pytest.mark.parametrize("count", [7, 30])
+def test_clusters_are_left_out_together(count):
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, place=np.arange(60) % count)
     found = train_ridge(table, "y", cluster="place", lambda_=0.1, kernel="gaussian(1)", scale="none")
-    groups = (np.arange(60) % 7).tolist()
+    groups = (np.arange(60) % count).tolist()
     left_out = naive.ridge_left_out(gaussian(X, X, 1.0).tolist(), Y.tolist(), 0.1, groups)
     close(found.loo_rmse, np.sqrt(np.mean(np.square(left_out))), rtol=1e-9)
     options, spread = {"lambda_": 0.1, "kernel": "gaussian(1)", "scale": "none"}, np.empty(60)
-    for group in range(7):
-        out = np.arange(60) % 7 == group
+    for group in range(count):
+        out = np.arange(60) % count == group
         own = KernelRidge(**options).fit(X[~out], Y[~out])
         spread[out] = own.predict(X[out], return_std=True)[1] / own.model.scales[0]
     whole = KernelRidge(**options).fit(X, Y).model
