@@ -228,12 +228,8 @@ def grid_search(
     tried = list(product(kernels, range(count)))
     values = np.array(list(engine.map(work, tried, progress))).reshape(len(kernels), count, len(costs))
     means, errors = values.mean(axis=1).ravel(), values.std(axis=1, ddof=1).ravel() / math.sqrt(count)
-    cells = [
-        GridCell(cost, *named(multiple, kernel), mean, error)
-        for ((multiple, kernel), cost), mean, error in zip(
-            product(kernels.items(), costs), means.tolist(), errors.tolist(), strict=True
-        )
-    ]
+    told = zip(product(kernels.items(), costs), means.tolist(), errors.tolist(), strict=True)
+    cells = [GridCell(cost, *named(*kernel), mean, error) for (kernel, cost), mean, error in told]
     orders = [np.tile([-cost for cost in costs], len(kernels)), np.repeat(list(kernels), len(costs))]
     chosen = smoothest(-means, orders)
     return GridSearch(score, count, TIES, tuple(cells), chosen, cells[chosen].mean)

@@ -140,11 +140,8 @@ def draw_residuals(axis: Any, judged: Predicted) -> None:
     style = {"s": panels.point_size(len(shown)), "color": panels.COLOUR_X, "alpha": 0.75, "linewidth": 0}
     axis.scatter(predicted[shown], residuals[shown], **style)
     largest = 1.08 * float(np.abs(residuals[shown]).max(initial=rmse)) or 1.0
-    axis.set(
-        ylim=(-largest, largest),
-        xlabel=f"predicted {panels.named(name, 30)}",
-        ylabel=f"{panels.named(name, 30)} - predicted",
-    )
+    short = panels.named(name, 30)
+    axis.set(ylim=(-largest, largest), xlabel=f"predicted {short}", ylabel=f"{short} - predicted")
     panels.write_title(axis, f"Residuals: {panels.literal(rows)}", f"dotted: RMSE {number(rmse)}")
 
 

@@ -181,6 +181,8 @@ def test_what_a_reader_of_components_must_know_is_told(components, kernel, rows,
     assert (told or "") in "".join(found.fit_.warnings)
     assert len(found.fit_.warnings) == (told is not None)
     assert (found.eigenvalues_ > 0).all()
+    if told and kernel != "precomputed":
+        assert sum(told in one for one in train_kpca(rows, components=components, kernel=kernel).warnings) == 1
     if components == 20:
         np.testing.assert_allclose(found.explained_variance_ratio_.sum(), 1.0, rtol=1e-12, atol=0)
 

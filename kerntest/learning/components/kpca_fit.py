@@ -198,10 +198,9 @@ def in_units(model: KpcaModel, points: Points) -> dict[str, NDArray[Any]]:
     no training row had.
     """
     encoder = encoder_of(model)
-    found: dict[str, NDArray[Any]] = {
-        spec.name: values * spec.spread + spec.centre
-        for spec, values in zip(encoder.numeric, points.numeric.T, strict=True)
-    }
+    found: dict[str, NDArray[Any]] = {}
+    for column, values in zip(encoder.numeric, points.numeric.T, strict=True):
+        found[column.name] = values * column.spread + column.centre
     for spec, codes in zip(encoder.categories, points.codes.T, strict=True):
         found[spec.name] = np.array([*spec.levels, None], dtype=object)[codes]
     order = list(encoder.names)

@@ -401,7 +401,9 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
         chosen = f"; {named} chosen on {fit.grid.n_rows:,} of them"
     best = fit.grid.cells[fit.grid.chosen]
     lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
+    highest, lowest = (not fixed_lambda and best.lambda_ == end(lambdas) for end in (max, min))
     useful = not fixed_bandwidth and best.lambda_ < max(lambdas)
+    widest, narrowest = (useful and best.multiple == end(multiples) for end in (max, min))
     cases = {
         f"the system is ill-conditioned (condition number {condition:.1e}): it was solved through its eigenvalues"
         f"{without}; a larger --lambda is safer": condition > ILL_CONDITIONED,
@@ -409,17 +411,9 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
         "not exact; a larger --lambda or fewer features help": not fit.converged,
         f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "
         f"stands for it{chosen}": fit.iterations is not None,
-        f"the best lambda is the largest of the grid, {best.lambda_:g}: the columns may say little of the target": (
-            not fixed_lambda and best.lambda_ >= max(lambdas)
-        ),
-        f"the best lambda is the smallest of the grid, {best.lambda_:g}: a smaller --lambda may be better still": (
-            not fixed_lambda and best.lambda_ <= min(lambdas)
-        ),
-        "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still": (
-            useful and best.multiple >= max(multiples)
-        ),
-        "the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions": (
-            useful and best.multiple <= min(multiples)
-        ),
+        f"the best lambda is the largest of the grid, {best.lambda_:g}: the columns may say little of the target": highest,
+        f"the best lambda is the smallest of the grid, {best.lambda_:g}: a smaller --lambda may be better still": lowest,
+        "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still": widest,
+        "the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions": narrowest,
     }
     return tuple(text for text, applies in cases.items() if applies)

@@ -321,7 +321,7 @@ class _Search:
             grid,
             residuals=path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None],
             gcv=np.sqrt(path.generalised(lambdas)[:, 0]),
-            squares=path.squared_errors(left_out)[:, 0],
+            loo=path.squared_errors(left_out)[:, 0],
             left_out=left_out[:, :, 0] * self.units,
             left_out_spread=np.sqrt(unsure)[:, None] * scales * self.units,
             effective_df=float(path.degrees(lambdas)[0]),
@@ -347,14 +347,11 @@ class _Search:
         if made.kind != "nystroem":
             hint = f"--features nystroem:{made.size} is for very many rows"
             raise UndecidedError(f"{features} is too much for {n:,} rows", hint=hint, code="undecided.memory")
-        found = CentreRidge(
-            made,
-            rows,
-            lambda_,
-            self.engine,
-            seed=options.seed,
-            advanced=lambda done: told(100 + round(200 * done), 300),
-        )
+
+        def advanced(share: float) -> None:
+            told(100 + round(200 * share), 300)
+
+        found = CentreRidge(made, rows, lambda_, self.engine, seed=options.seed, advanced=advanced)
         weights, means = weights_of(rows), found.means
         total = float(weights.sum())
         # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
@@ -385,10 +382,10 @@ class _Search:
         *,
         residuals: Array,
         gcv: Array,
-        squares: Array | None = None,
+        loo: Array | None = None,
         **found: Any,
     ) -> RidgeFit:
-        """Return a regression of targets x units with what is known of each; `squares` are the mean ones of leave-one-out."""
+        """Return a regression of targets x units with what is known of each; `loo` are the mean squares of leave-one-out."""
         units, targets = self.units, self.rows.targets
         function = model.expansion
         function = replace(function, coefficients=function.coefficients * units, intercepts=function.intercepts * units)
@@ -396,12 +393,12 @@ class _Search:
         fits = []
         for place, name in enumerate(model.targets):
             unit, truth = float(units[place]), targets[:, place]
-            loo: tuple[float | None, float | None] = (None, None)
-            if squares is not None:
-                loo = math.sqrt(squares[place]) * unit, 1.0 - float(squares[place] / variances(self.rows)[place])
+            left_out: tuple[float | None, float | None] = (None, None)
+            if loo is not None:
+                left_out = math.sqrt(loo[place]) * unit, 1.0 - float(loo[place] / variances(self.rows)[place])
             train = interval_metrics(truth * unit, (truth - residuals[:, place]) * unit)
             known = (float(gcv[place] * unit), float(model.noise[place]), float(model.scales[place]))
-            fits.append(TargetFit(name, float(function.intercepts[place]), *loo, *known, train, None))
+            fits.append(TargetFit(name, float(function.intercepts[place]), *left_out, *known, train, None))
         fixed, fitted = self.options.fixed(self.rows), (targets - residuals) * units
         return RidgeFit(model=model, grid=grid, targets=tuple(fits), fixed=fixed, fitted=fitted, **found)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from kerntest.report.results.learning_record import (
     ClassificationMetrics,
     KpcaResult,
+    LearnerResult,
     PredictorResult,
     RegressionMetrics,
 )
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kerntest.report.results import learning_record as records
 
     Lines: TypeAlias = list[tuple[str, str]]
+    Tables: TypeAlias = Sequence[ResultTable]
 
 PARTS = {"train": "training", "test": "test"}
 TITLES = {"svm": "Support vector machine", "mean": "Nearest-mean classifier", "perceptron": "Kernel perceptron"}
@@ -30,14 +32,7 @@ LONGEST_NAME = 20
 
 
 def learner_summary(
-    result: records.LearnerResult,
-    title: str,
-    lines: Lines,
-    sentence: str,
-    *,
-    target: str | None = None,
-    tables: Sequence[ResultTable] = (),
-    answer: str = "Decision",
+    result: LearnerResult, title: str, lines: Lines, sentence: str, *, target: str | None = None, tables: Tables = ()
 ) -> words.Summary:
     """Return a fit in words, `lines` its own between the kernel and the model."""
     inputs, weights = result.provenance.inputs, getattr(result, "weights", None)
@@ -59,10 +54,11 @@ def learner_summary(
         head.append(("features", f"{count} {FEATURES.get(kind, kind)} features, {error}"))
     model = [] if result.model is None else [("model", visible(result.model))]
     warnings = tuple(visible(warning) for warning in result.warnings)
+    answer = "Result" if isinstance(result, KpcaResult) else "Decision"
     return words.Summary(title, (*head, *lines, *model), visible(sentence), warnings, tuple(tables), answer)
 
 
-def learner_notes(result: records.LearnerResult) -> list[str]:
+def learner_notes(result: LearnerResult) -> list[str]:
     """Return what was found out and chosen on the way to a model, one line each."""
     provenance, grid = result.provenance, getattr(result, "grid", None)
     notes = [*words.input_notes(provenance), f"columns used: {name_list(result.columns, shown=None)}"]
@@ -75,7 +71,7 @@ def learner_notes(result: records.LearnerResult) -> list[str]:
     return [visible(note) for note in (*notes, f"seed {provenance.seed}", words.run_note(provenance))]
 
 
-def _part_rows(result: records.LearnerResult) -> str:
+def _part_rows(result: LearnerResult) -> str:
     """Return the rows that a result is judged on, such as "20 test rows"."""
     rows = result.n_train if result.judged_on == "train" else result.n_test
     return counted(rows, f"{PARTS[result.judged_on]} row")
@@ -166,11 +162,9 @@ def svm_sentence(result: records.SvmResult) -> str:
         against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
     if accuracy is not None:
         return f"{percent(accuracy)} of {rows} are classified correctly{against}."
-    return (
-        f"{percent(result.outliers or 0.0)} of {rows} are outliers."
-        if rmse is None
-        else _error_sentence(rows, rmse, r2)
-    )
+    if rmse is not None:
+        return _error_sentence(rows, rmse, r2)
+    return f"{percent(result.outliers or 0.0)} of {rows} are outliers."
 
 
 def _cost_lines(result: records.SvmResult) -> Lines:
@@ -352,7 +346,7 @@ def kpca_summary(result: KpcaResult) -> words.Summary:
     )
     title = "Principal components" if result.kernel == "linear" else "Kernel principal components"
     lines = [("solver", SOLVERS[result.solver])]
-    return learner_summary(result, title, lines, kpca_sentence(result), tables=(table,), answer="Result")
+    return learner_summary(result, title, lines, kpca_sentence(result), tables=(table,))
 
 
 def kpca_sentence(result: KpcaResult) -> str:
