@@ -93,13 +93,6 @@ def test_damaged_manifests_are_refused(name, tmp_path):
     assert "\n" not in caught.value.message
 
 
-def test_models_of_other_learners_are_refused(tmp_path):
-    SVM(task="regress").fit(X, Y).save(tmp_path / "svm.kt")
-    raises(ModelError, "model.kind", lambda: KernelRidge.load(tmp_path / "svm.kt"))
-    fitted("linear")[0].save(tmp_path / "ridge.kt")
-    raises(ModelError, "model.kind", lambda: SVM.load(tmp_path / "ridge.kt"))
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Stand in a folder with models of one target and two, and rows of which one lacks a value."""

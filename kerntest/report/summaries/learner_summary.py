@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kerntest.report.results.learning_record import (
-    ClassificationMetrics,
-    KpcaResult,
-    LearnerResult,
-    PredictorResult,
-    RegressionMetrics,
-)
+from kerntest.report.results import learning_record as records
 from kerntest.report.summaries import words
 from kerntest.report.summaries.words import ResultTable, counted, name_list, number, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from kerntest.report.results import learning_record as records
 
     Lines: TypeAlias = list[tuple[str, str]]
     Tables: TypeAlias = Sequence[ResultTable]
@@ -32,7 +24,13 @@ LONGEST_NAME = 20
 
 
 def learner_summary(
-    result: LearnerResult, title: str, lines: Lines, sentence: str, *, target: str | None = None, tables: Tables = ()
+    result: records.LearnerResult,
+    title: str,
+    lines: Lines,
+    sentence: str,
+    *,
+    target: str | None = None,
+    tables: Tables = (),
 ) -> words.Summary:
     """Return a fit in words, `lines` its own between the kernel and the model."""
     inputs, weights = result.provenance.inputs, getattr(result, "weights", None)
@@ -43,7 +41,7 @@ def learner_summary(
         head.append(("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by"))
     if target is not None:
         head.append(("target", target))
-    if isinstance(result, PredictorResult) and result.cluster is not None:
+    if isinstance(result, records.PredictorResult) and result.cluster is not None:
         told = f"{result.n_clusters or 0:,} among the training rows, none of them parted"
         head.append(("clusters", f"{visible(result.cluster)}: {told}"))
     head += [("columns", name_list(result.columns)), ("kernel", visible(words.shortened_kernel(result.kernel)))]
@@ -54,11 +52,11 @@ def learner_summary(
         head.append(("features", f"{count} {FEATURES.get(kind, kind)} features, {error}"))
     model = [] if result.model is None else [("model", visible(result.model))]
     warnings = tuple(visible(warning) for warning in result.warnings)
-    answer = "Result" if isinstance(result, KpcaResult) else "Decision"
+    answer = "Result" if isinstance(result, records.KpcaResult) else "Decision"
     return words.Summary(title, (*head, *lines, *model), visible(sentence), warnings, tuple(tables), answer)
 
 
-def learner_notes(result: LearnerResult) -> list[str]:
+def learner_notes(result: records.LearnerResult) -> list[str]:
     """Return what was found out and chosen on the way to a model, one line each."""
     provenance, grid = result.provenance, getattr(result, "grid", None)
     notes = [*words.input_notes(provenance), f"columns used: {name_list(result.columns, shown=None)}"]
@@ -67,11 +65,11 @@ def learner_notes(result: LearnerResult) -> list[str]:
     notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
     notes.append(f"kernel as resolved: {result.kernel}")
     notes += [] if grid is None else [f"of the grid was chosen {grid.tie_rule}"]
-    notes += [f"trace of HKH: {number(result.trace)}"] if isinstance(result, KpcaResult) else []
+    notes += [f"trace of HKH: {number(result.trace)}"] if isinstance(result, records.KpcaResult) else []
     return [visible(note) for note in (*notes, f"seed {provenance.seed}", words.run_note(provenance))]
 
 
-def _part_rows(result: LearnerResult) -> str:
+def _part_rows(result: records.LearnerResult) -> str:
     """Return the rows that a result is judged on, such as "20 test rows"."""
     rows = result.n_train if result.judged_on == "train" else result.n_test
     return counted(rows, f"{PARTS[result.judged_on]} row")
@@ -83,7 +81,7 @@ def _error_sentence(rows: str, rmse: float, r2: float | None) -> str:
     return f"Predictions of {rows} are off by {number(rmse)} (root mean square{explained})."
 
 
-def _error_lines(judged: RegressionMetrics, rows: str) -> Lines:
+def _error_lines(judged: records.RegressionMetrics, rows: str) -> Lines:
     """Return how good a regression is on the rows that it is judged by."""
     error, largest = number(judged.rmse), number(judged.max_error)
     lines = [("RMSE", f"{error} on {rows}"), ("", f"MAE {number(judged.mae)}, largest error {largest}")]
@@ -95,7 +93,7 @@ def _trained_line(result: records.SvmResult | records.RidgeResult) -> Lines:
     train = result.train
     if result.judged_on == "train" or train is None:
         return []
-    if isinstance(train, ClassificationMetrics):
+    if isinstance(train, records.ClassificationMetrics):
         return [("training", f"{percent(train.accuracy)} of {counted(train.n, 'training row')}")]
     return [("training", f"RMSE {number(train.rmse)}{'' if train.r2 is None else f', r2 {number(train.r2)}'}")]
 
@@ -141,10 +139,10 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
         called = f"mean {'accuracy in %' if accuracy else 'RMSE'} over {grid.folds} folds"
         tables += _grid_table(grid, "C", scores, called)
     lines += _solver_lines(result)
-    if isinstance(judged, ClassificationMetrics):
+    if isinstance(judged, records.ClassificationMetrics):
         lines += _class_lines(result, judged, rows)
         tables += _class_tables(judged, result.judged_on)
-    elif isinstance(judged, RegressionMetrics):
+    elif isinstance(judged, records.RegressionMetrics):
         lines += [*_error_lines(judged, rows), *_trained_line(result)]
     elif result.outliers is not None:
         lines.append(("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows"))
@@ -203,7 +201,7 @@ def _solver_lines(result: records.SvmResult) -> Lines:
     return [*lines, ("intercept", number(result.intercept))] if isinstance(result.intercept, float) else lines
 
 
-def _class_lines(result: records.SvmResult, judged: ClassificationMetrics, rows: str) -> Lines:
+def _class_lines(result: records.SvmResult, judged: records.ClassificationMetrics, rows: str) -> Lines:
     """Return how good a classifier is on the rows that it is judged by, and on those that it has learned."""
     low, high = (percent(end) for end in judged.accuracy_interval)
     interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
@@ -222,7 +220,7 @@ def _class_lines(result: records.SvmResult, judged: ClassificationMetrics, rows:
     return lines
 
 
-def _class_tables(judged: ClassificationMetrics, part: str) -> list[ResultTable]:
+def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[ResultTable]:
     """Return precision, recall and F1 of each class, and where its rows went."""
     more, classes = max(len(judged.classes) - CLASSES_SHOWN, 0), list(judged.classes)
     if more:
@@ -332,7 +330,7 @@ SOLVERS = {
 }
 
 
-def kpca_summary(result: KpcaResult) -> words.Summary:
+def kpca_summary(result: records.KpcaResult) -> words.Summary:
     """Return components in words: eigenvalues, shares of the variance, and the columns that each component goes with."""
     rows, together = [], 0.0
     for place, (value, ratio) in enumerate(zip(result.eigenvalues, result.explained_variance_ratio, strict=True)):
@@ -349,14 +347,14 @@ def kpca_summary(result: KpcaResult) -> words.Summary:
     return learner_summary(result, title, lines, kpca_sentence(result), tables=(table,))
 
 
-def kpca_sentence(result: KpcaResult) -> str:
+def kpca_sentence(result: records.KpcaResult) -> str:
     """Return how much of the variance the components explain, as a sentence."""
     where = "" if result.kernel == "linear" else " in feature space"
     verb = "explains" if result.components == 1 else "explain"
     return f"{counted(result.components, 'component')} {verb} {percent(result.explained)} of the variance{where}."
 
 
-def _goes_with(result: KpcaResult, component: int) -> str:
+def _goes_with(result: records.KpcaResult, component: int) -> str:
     """Return the columns that go clearly with a component, the clearest first, with their correlation."""
     values = [(one.values[component] or 0.0, one.column) for one in result.associations]
     clear = sorted((one for one in values if abs(one[0]) >= CLEAR), key=lambda one: -abs(one[0]))
