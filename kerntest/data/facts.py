@@ -204,16 +204,13 @@ class TableFacts:
         seed: tuple[int, int] = (0, 0),
     ) -> TableFacts:
         """Return what some rows tell, so many rows of the input before them; DataError if a value cannot be used."""
-        found = cls(table.name, kinds or {column.name: column.kind for column in table.columns}, table.n_rows)
-        complete = np.ones(table.n_rows, dtype=bool)
-        for column in table.columns:
-            missing = column.missing
-            if missing.any():
-                found.missing[column.name] = int(np.count_nonzero(missing))
-                complete &= ~missing
-            if column.kind != found.kinds[column.name]:
-                other = OtherKind.of(column, table, found.kinds[column.name])
-                found.others[column.name], found.strange[column.name] = other, other.n_strange
+        kinds = kinds or {column.name: column.kind for column in table.columns}
+        found = cls(table.name, kinds, table.n_rows)
+        complete = complete_rows(table)
+        found.missing.update({column.name: count for column in table.columns if (count := column.n_missing)})
+        odd = [column for column in table.columns if column.kind != kinds[column.name]]
+        found.others = {column.name: OtherKind.of(column, table, kinds[column.name]) for column in odd}
+        found.strange.update({name: other.n_strange for name, other in found.others.items()})
         if found.others:
             return found
         check_usable(table)

@@ -487,6 +487,12 @@ def test_comments_are_none_between_quotes(csv, refused):
         refused(csv("a\n1\nü\n".encode("latin-1")), "is not .* text, in line", "data.not_in_encoding", **options)
 
 
+def test_quotes_within_fields_open_nothing(csv, streamed):
+    table = read_table(csv("n,t\n" + '1,5" pipe\n2,"two\nlines"\n3,12"\n' * 20))
+    assert table.lines.tolist() == [line + 4 * k for k in range(20) for line in (2, 3, 5)]
+    assert streamed("a.csv", ("n", "t"))["n"] == table["n"].values.tolist() == [1, 2, 3] * 20
+
+
 CELLS = st.lists(st.tuples(st.sampled_from(["x", "a b", "p\nq", 'a "b"', "\n\n,"]), st.integers(0, 2)), max_size=6)
 
 
