@@ -10,7 +10,7 @@ from catalogue_kernels import CATEGORIES, GROUPED, NUMERIC, UNBOUND, mixed_point
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import assert_close
-from two_variables import arrays, columns_of, frame
+from two_variables import arrays, frame
 
 from kerntest import hsic_test
 
@@ -142,16 +142,6 @@ def test_a_bandwidth_goes_to_the_kernel_that_leaves_one_open():
     }
 
 
-def test_named_columns_and_arrays_give_the_same_test():
-    x, y = arrays(60, 2, 2, strength=0.4)
-    table = columns_of(x, y)
-    named = hsic_test(table, x_columns="x*", y_columns="y*", **ONE_PAIR)
-    plain = hsic_test(x, y, **ONE_PAIR)
-    assert named.kernel == plain.kernel
-    assert_close(named.hsic_biased, plain.hsic_biased)
-    assert named.columns == plain.columns == ("x1", "x2", "y1", "y2")
-
-
 # Each side
 
 
@@ -174,13 +164,3 @@ def test_an_offset_does_not_matter_to_the_linear_kernel(offset, null):
     near, far = hsic_test(x, y, **options), hsic_test(x + offset, y + offset, **options)
     np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-3)
     np.testing.assert_allclose(far.p_value, near.p_value, rtol=1e-2)
-
-
-@pytest.mark.parametrize("name", ["kernel_x", "kernel_y"])
-def test_each_side_has_its_kernel(name):
-    x, y = arrays(30, 2, 1)
-    one = hsic_test(x, y, **{"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)"} | {name: "laplacian(3)"})
-    assert getattr(one, name) == "laplacian(3)"
-    other = hsic_test(y, x, **{"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)"} | {name: "laplacian(3)"})
-    # The other variable has it now: another test.
-    assert abs(other.statistic / one.statistic - 1) > 1e-3

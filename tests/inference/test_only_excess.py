@@ -20,24 +20,9 @@ def test_rows_paired_by_design(p):
         assert mmd_test(x, rng.permutation(x) + 1e-3 * rng.normal(size=x.shape), seed=seed).p_value > 0.2
 
 
-def test_samples_balanced_over_strata():
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        centres = 2 * rng.normal(size=(20, 3))
-        x, y = (np.repeat(centres, 4, axis=0) + 0.3 * rng.normal(size=(80, 3)) for _ in range(2))
-        assert mmd_test(x, y, seed=seed).p_value > 0.2
-
-
 @pytest.mark.parametrize("jitter", [0.0, 0.2])
 def test_a_full_factorial(jitter):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         x, y = (grid.ravel() + jitter * rng.normal(size=64) for grid in np.meshgrid(np.arange(8.0), np.arange(8.0)))
         assert hsic_test(x, y, seed=seed).p_value > 0.2
-
-
-def test_a_factorial_against_one_column_of_several():
-    for seed in range(4):
-        x, y = (grid.ravel() for grid in np.meshgrid(np.arange(8.0), np.arange(8.0)))
-        others = np.random.default_rng(seed).normal(size=(64, 2))
-        assert hsic_test(np.column_stack([x, others]), y, seed=seed).p_value > 0.02
