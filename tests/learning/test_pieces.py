@@ -6,22 +6,17 @@ import platform
 import shutil
 import sys
 import tracemalloc
+from contextlib import ExitStack
 
-import cloudpickle
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from learning.alike import assert_records_alike, assert_tables_alike, read_output
 from pyarrow import parquet
 
-from kerntest import predict_file, train_kpca, train_ridge, train_svm, transform_file
-from kerntest.data.read import open_blocks
-from kerntest.engines.engine import Engine
+from kerntest import compute_on, predict_file, train_kpca, train_ridge, train_svm, transform_file
 from kerntest.errors import DataError
-from kerntest.learning.apply import SLICE_ROWS
 from tests.elsewhere import Elsewhere
 
 COLOURS = ["red", "green", "blue"]
@@ -30,13 +25,17 @@ ROWS = 360
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    """Return what makes predicting and projecting compute on an engine."""
+    """Return what makes predicting and projecting compute on an engine, or on so many threads."""
+    with ExitStack() as stack:
 
-    def use(engine):
-        monkeypatch.setattr("kerntest.learning.apply.engine_of", lambda _: engine)
-        return engine
+        def use(engine):
+            if isinstance(engine, int):
+                stack.enter_context(compute_on("local", threads=engine))
+            else:
+                monkeypatch.setattr("kerntest.learning.apply.engine_of", lambda _: engine)
+            return engine
 
-    return use
+        yield use
 
 
 def rows(count=ROWS, seed=0):
@@ -181,37 +180,7 @@ def test_one_piece_is_not_worth_sending(folder, tmp_path, elsewhere):
     assert engine.tasks == 0
 
 
-@settings(max_examples=20, deadline=None)
-@given(
-    sizes=st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=6), min_size=1, max_size=4),
-    block=st.integers(1, 30),
-    at_once=st.integers(2, 9),
-)
-def test_pieces_have_every_row_once_in_the_blocks_of_the_file_read_in_order(tmp_path_factory, sizes, block, at_once):
-    path = tmp_path_factory.mktemp("layout")
-    first = 0
-    for place, groups in enumerate(sizes):
-        with parquet.ParquetWriter(path / f"{place}.parquet", pa.schema([("value", pa.int64())])) as writer:
-            for size in groups:
-                writer.write_table(pa.table({"value": np.arange(first, first + size)}))
-                first += size
-    with open_blocks(path, block_bytes=block) as reader:
-        found = []
-        for workers in (1, at_once):
-            pieces = reader.pieces({"value": "number"}, ["value"], workers)
-            items = list(pieces.items)
-            assert len(items) == pieces.count
-            blocks = [list(item.blocks()) for item in items]
-            ends = [some[-1].first_row + some[-1].table.n_rows for some in blocks]
-            assert [item.done for item in items] == ends
-            found.append([one.kept["value"].to_pylist() for some in blocks for one in some])
-        assert found[0] == found[1]
-        assert max(map(len, found[0])) <= block
-        assert [value for one in found[0] for value in one] == list(range(first))
-        assert reader.total == first
-
-
-@pytest.mark.parametrize("engine", [Engine(1), Engine(3), Elsewhere()])
+@pytest.mark.parametrize("engine", [1, 3, Elsewhere()])
 def test_the_first_row_that_does_not_fit_is_told_and_nothing_is_written(folder, tmp_path, elsewhere, engine):
     table = rows()
     table.loc[[205, 255, 260], "size"] = np.nan
@@ -233,7 +202,7 @@ def test_the_first_row_that_does_not_fit_is_told_and_nothing_is_written(folder, 
     assert output.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("engine", [Engine(1), Engine(3), Elsewhere()])
+@pytest.mark.parametrize("engine", [1, 3, Elsewhere()])
 def test_an_error_in_the_rows_is_told_before_text_below_it_that_cannot_be_read(folder, tmp_path, elsewhere, engine):
     table = rows()
     table.loc[100, "size"] = np.nan
@@ -250,14 +219,6 @@ def test_an_error_in_the_rows_is_told_before_text_below_it_that_cannot_be_read(f
             )
         with pytest.raises(DataError, match="line 132: expected 5 fields, found 2"):
             table_and_report(folder, "svm", tmp_path / "rows.csv", tmp_path / "out.csv", block=800, keep=None)
-
-
-def test_blocks_of_csv_know_their_lines_wherever_they_are(folder):
-    with open_blocks(folder / "rows.csv", block_bytes=2000) as reader:
-        pieces = reader.pieces({"size": "number"}).items
-        _, second = next(pieces), next(pieces)
-        block = next(iter(cloudpickle.loads(cloudpickle.dumps(second)).blocks()))
-        assert block.table.place(0) == f"line {block.first_row + 2}"
 
 
 def test_a_worker_that_does_not_see_the_files_says_where_they_must_be(folder, tmp_path, elsewhere, monkeypatch):
@@ -305,7 +266,7 @@ def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, else
     places = [350, 20, 133, 21, 300]
     table.loc[places, "colour"] = ["e", "c", "b", "a", "d"]
     write_layouts(tmp_path, pa.Table.from_pandas(table))
-    for engine in (Engine(1), Engine(4), Elsewhere()):
+    for engine in (1, 4, Elsewhere()):
         elsewhere(engine)
         for layout in ("groups.parquet", "rows.csv"):
             block = 2000 if layout == "rows.csv" else 50
@@ -315,7 +276,7 @@ def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, else
             assert report["unknown"] == [{"column": "colour", "values": ["c", "a", "b", "d", "e"], "rows": 5}]
 
 
-@pytest.mark.parametrize("engine", [Engine(1), Engine(4), Elsewhere()])
+@pytest.mark.parametrize("engine", [1, 4, Elsewhere()])
 @pytest.mark.parametrize("layout", ["one.parquet", "tiny.parquet", "parts"])
 def test_the_progress_counts_rows_and_ends_with_the_last(folder, tmp_path, elsewhere, engine, layout):
     elsewhere(engine)
@@ -351,7 +312,7 @@ def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(tmp_path,
     )
     parquet.write_table(pa.Table.from_pandas(rows(30_000)), tmp_path / "rows.parquet")
     peaks = []
-    for at_once in (SLICE_ROWS, 30_000):
+    for at_once in (4096, 30_000):
         monkeypatch.setattr("kerntest.learning.apply.SLICE_ROWS", at_once)
         tracemalloc.start()
         predict_file(
