@@ -296,7 +296,7 @@ def test_every_machine_is_judged_beside_the_nearest_mean_with_the_kernel_that_wa
 
 
 def test_the_perceptron_by_hand():
-    X, y = clouds(25, separation=2.5, classes=3)
+    X, y = clouds(25, separation=1.5, classes=3)
     machine = SVM(method="perceptron", kernel="gaussian(1)", scale="none", seed=9).fit(X, y)
     K, total = gaussian(X, X, 1.0), 0
     for place, (i, j) in enumerate(combinations(range(3), 2)):
@@ -363,6 +363,15 @@ def test_probabilities_are_of_machines_with_the_same_cost():
     # A kernel eight times as large costs an eighth.
     one, other = (SVM(C=C, kernel=k, **options).fit(X, y) for C, k in ((8.0, "gaussian(1)"), (1.0, "8*gaussian(1)")))
     close(one.predict_proba(X), other.predict_proba(X), 1e-5)
+
+
+def test_probabilities_are_about_right_where_the_truth_is_known():
+    # Two normal clouds with unit variance: log odds are separation * (x - separation / 2).
+    X, y = clouds(600, 1, separation=2.0)
+    machine = SVM(kernel="linear", scale="none", probability=True).fit(X, y)
+    at = np.linspace(-1, 3, 9)
+    truth = 1 / (1 + np.exp(-2.0 * (at - 1)))
+    np.testing.assert_allclose(machine.predict_proba(at[:, None])[:, 1], truth, rtol=0, atol=0.08)
 
 
 @pytest.mark.parametrize(
