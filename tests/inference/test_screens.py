@@ -155,7 +155,7 @@ def test_data_that_cannot_be_tested(screen, data, message):
     [
         ({"kernel": "gausian"}, "^unknown kernel 'gausian'"),
         ({"bandwidth": [1.0, 2.0], "kernel": "gaussian"}, "give one bandwidth"),
-        ({"bandwidth": -1}, "^a bandwidth must be positive"),
+        ({"bandwidth": -1}, "bandwidth must be positive"),
     ],
 )
 def test_kernels_that_cannot_be(screen, options, message):
