@@ -86,9 +86,10 @@ class _Rows:
 
     def _may_lead_with_zero(self) -> bool:
         """Say whether some value may begin like 001 or 0x1f."""
-        zero, delimiter = rb"[+-]?0[0-9xX]", re.escape(self.files[0].delimiter.encode())
-        inside = re.compile(rb'[ \t\r\n"' + delimiter + b"]" + zero).search(self.text, max(self.start - 1, 0))
-        return inside is not None or re.match(zero, self.text) is not None
+        zero, before = rb"[+-]?0[0-9xX]", {b" ", b"\t", b"\r", b"\n", b'"', self.files[0].delimiter.encode()}
+        # One after the other: a pattern that begins with one octet is found faster than one of several.
+        inside = (re.compile(re.escape(one) + zero).search(self.text, max(self.start - 1, 0)) for one in before)
+        return any(inside) or re.match(zero, self.text) is not None
 
     def parsed(self, kinds: Mapping[str, Any], *, na: Sequence[str] | None = None, quoted_words: bool = True) -> Any:
         """Return the Arrow table of some columns; one without a type gets one inferred."""
