@@ -144,7 +144,13 @@ def test_an_infinite_value_is_shown_as_it_is_written(kerntest):
 
 
 def test_dates_written_as_numbers_are_told(columns):
-    found, warnings = columns({"day": [19580329, 19580330, 19590101, 20001231] * 10, "item": [19589929, *range(39)]})
+    found, warnings = columns(
+        {
+            "day": [19580329, 19580330, 19590101, 20001231] * 10,
+            "item": [19589929, *range(39)],
+            "old": [16000101, 16000102] * 20,
+        }
+    )
     assert (found["day"]["type"], found["day"]["use"], len(warnings)) == ("number", "used", 1)
     assert "'day' looks like dates written as numbers" in warnings[0]
     assert "19580329 is a date if written 1958-03-29" in warnings[0]

@@ -343,14 +343,14 @@ def test_a_folder_of_parquet_is_read_in_the_order_of_names(csv, tmp_path, refuse
     assert refused(tmp_path, "is a folder without Parquet files", "data.empty_folder").where["file"] == str(tmp_path)
     contents = [
         parquet_bytes({"v": [1, 2], "t": ["a", "a"]}),
-        PACK["gzip"](parquet_bytes({"v": [3, 4], "t": ["b", "b"]})),
+        PACK["gzip"](parquet_bytes({"v": [3, 4, 5], "t": ["b", "b", "b"]})),
     ]
     for name, content in zip(("d/a.PARQUET", "d/b.parquet"), contents, strict=True):
         csv(content, name)
     for name in ("d/readme.txt", "d/2024/c.parquet", "d/_SUCCESS", "d/.hidden.parquet"):
         csv("x", name)
     table = read_table("d/")
-    assert (table["v"].values.tolist(), table["t"].levels) == ([1.0, 2.0, 3.0, 4.0], ("a", "b"))
+    assert (table["v"].values.tolist(), table["t"].levels) == ([1, 2, 3, 4, 5], ("a", "b"))
     assert (table.files, table.compression) == (("d/a.PARQUET", "d/b.parquet"), "gzip")
     assert table.sha256 == digest("".join(f"{digest(content)}\n" for content in contents).encode())
     assert table.warnings == ("of the folder d/ only the Parquet files are read, not 2024/, readme.txt",)
