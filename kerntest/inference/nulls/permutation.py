@@ -36,11 +36,9 @@ JUDGES = {
 # the large one members have more, twice as much for each halving of their bandwidth below the median: what is shared is
 # measured by the wide ones, which are best at plain shifts. Chosen on some fifty problems, see tests/benchmarks.
 RIDGES = (10.0, 1e-2, 1e-4)
-# The score adds up the cubes of what each ridge sees: what one of them sees clearly counts, however little the others see.
-# Of two variables, and of samples whose family has members at 2^WIDE medians (of several columns), smooth dependences and
-# plain shifts are what most would find: there what members share counts so much more. Chosen as the ridges were.
-POWER = 3
-WIDE, SHARED = 2, 2.2
+# The score adds up powers of what each ridge sees, so that what one of them sees clearly counts however little the others
+# see; what members share, a plain shift or a smooth dependence, counts so much more. Chosen as the ridges were.
+POWER, SHARED = 4, 2.2
 # Scores are the same up to this share: relabellings that give the same split differ by rounding.
 TIED = 1e-8
 # Rounds of coordinate descent from which bounds and sets come.
@@ -136,7 +134,7 @@ def _together(z: Array, exponents: NDArray[Any]) -> tuple[float, Array]:
     """Return the p-value of a family judged together, and the excess u at the ridge that says most.
 
     With D_r the distance towards an excess at ridge r and d_r = tr(R (R + r I)^-1) the dimensions that it leaves, the
-    score is sum_r (w_r D_r / sqrt(d_r))^3; w_r is 1, or for the large ridge more. Bounds of D tell most relabellings from the
+    score is sum_r (w_r D_r / sqrt(d_r))^4; w_r is 1, for the large ridge more. Bounds of D tell most relabellings from the
     observed one.
 
     Cost: O(F^2 R) time for the bounds, and O(F^3) for each relabelling that they cannot tell.
@@ -146,7 +144,7 @@ def _together(z: Array, exponents: NDArray[Any]) -> tuple[float, Array]:
     ridges[0] *= 2.0 ** np.maximum(-exponents, 0).sum(axis=1)
     distances = [ExcessDistances(z, correlation + np.diag(ridge)) for ridge in ridges]
     weights = [float(np.trace(np.linalg.solve(one.covariance, correlation))) ** -0.5 for one in distances]
-    weights[0] *= SHARED if exponents.shape[1] > 1 or exponents.max() >= WIDE else 1.0
+    weights[0] *= SHARED
     above_mean: NDArray[np.bool_] = z.max(axis=0) > 0
 
     def score(found: Sequence[Array], places: NDArray[np.intp]) -> Array:
