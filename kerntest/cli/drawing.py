@@ -133,11 +133,12 @@ def _fitted(table: ResultTable, width: int) -> ResultTable:
             break
         shown.append(place)
     shown.sort()
+    hidden = [heading for place, (heading, _) in enumerate(table.columns) if place not in shown]
     return replace(
         table,
         columns=tuple(table.columns[place] for place in shown),
         rows=tuple(tuple(row[place] for place in shown) for row in table.rows),
-        notes=(f"{len(numbers) - len(kinds) + len(shown)} of {len(numbers)} columns: --json has all", *table.notes),
+        notes=(f"no room for {', '.join(hidden)}: --json has all", *table.notes),
     )
 
 

@@ -470,7 +470,7 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
             "--engine",
             of=("auto", *engines),
             help=f"Where to compute: {', '.join(words[name] for name in engines)}, or auto: dask where a --scheduler is "
-            "named, else local. The same seed gives the same p-value on each.",
+            "named, else local. The same seed gives the same numbers on each.",
         ),
         _computing(
             "--scheduler",

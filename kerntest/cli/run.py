@@ -120,8 +120,8 @@ def _some_numbers(found: Mapping[str, Any]) -> str:
 def _fields(record: type[Record]) -> dict[str, Any]:
     """Return what a report has, as far as its fields tell: a number, a text, or None for what only the result can tell."""
     samples = {"int": 0, "float": 0.0, "str": "", "bool": False}
-    kinds = {field.name.rstrip("_"): str(field.type) for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
-    return {name: samples.get(kind.removesuffix(" | None")) for name, kind in kinds.items()}
+    kinds = {field.name: str(field.type) for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
+    return {name.rstrip("_"): samples.get(kinds[name].removesuffix(" | None")) for name in record.names()}
 
 
 def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -53,7 +53,7 @@ def test_the_reason_is_told_and_the_model_is_there(kerntest, tmp_path):
     [
         (SVM, "acuracy<0.9", "--fail-on: the report has no 'acuracy'", "did you mean 'accuracy'?"),
         (SVM, "test.acuracy<0.9", "--fail-on: the report has no 'test.acuracy'", "did you mean 'test.accuracy'?"),
-        (SVM, "kernel<1", "'kernel' is no number in the report", "numbers are n_train, n_test, "),
+        (SVM, "kernel<1", "'kernel' is no number in the report", "numbers are n_train, n_test, rmse, r2, accuracy, "),
         (SVM, "zzz<1", "the report has no 'zzz'", "numbers are n_train, n_test, "),
         (SVM, "accuracy", "must be NAME<NUMBER, with <, <=, > or >=, not 'accuracy'", "quote it for the shell"),
         (SVM, "accuracy==1", "must be NAME<NUMBER", "quote"),

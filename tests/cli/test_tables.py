@@ -143,7 +143,7 @@ def test_a_table_says(kerntest, tables, monkeypatch, words, texts):
     ("words", "text"),
     [
         ("svm classes.csv --target label", "too wide: --json has it"),
-        ("ridge data.csv --target y --columns a,b", "columns: --json has all"),
+        ("ridge data.csv --target y --columns a,b", ": --json has all"),
     ],
 )
 def test_what_does_not_fit_is_left_to_the_json(kerntest, tables, monkeypatch, words, text):

@@ -300,7 +300,10 @@ def test_unknown_categories_are_named_counted_and_located(table, model):
         "column 'city' of new.csv holds 'Trier', 'Berlin', unknown to the model, in 2 rows (the first in line 3); so "
         "does 'code'"
     )
-    assert error.hint == "correct the value, or leave those rows out; 'Bonn', 'Köln', 'Ulm' are known"
+    assert (
+        error.hint
+        == "correct the value, leave those rows out, or let --unknown ignore it; 'Bonn', 'Köln', 'Ulm' are known"
+    )
     assert (error.code, error.exit_code) == ("data.unknown_level", 3)
     assert error.where == {"file": "new.csv", "line": 3, "column": "city", "value": "Trier"}
     with pytest.raises(DataError) as caught:

@@ -80,7 +80,7 @@ SVM = Manual(
 @_machine(
     "--method",
     of=("svm", "mean", "perceptron"),
-    help="svm; or, of classes, the nearest mean or the perceptron with the same kernel.",
+    help="svm; or, of classes with the same kernel, mean (the nearest) or perceptron.",
 )
 @common.learner_options(MACHINE)
 @_machine(

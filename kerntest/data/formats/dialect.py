@@ -252,18 +252,22 @@ class CsvFile:
         with self.opened(self.start) as stream:
             text = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="")
             reader, line = csv.reader(text, delimiter=self.delimiter, strict=strict), self.n_header_lines + 1
+            # Nothing but the rest of a file behind a quote is longer; Python's own limit is 128 KB.
+            usual = csv.field_size_limit(1 << 27)
             try:
                 for record in reader:
                     if record:
                         yield line, record
                     line = self.n_header_lines + reader.line_num + 1
             except csv.Error as error:
-                if "unexpected end of data" in str(error):
+                if "unexpected end of data" in str(error) or "field limit" in str(error):
                     said, hint = (
                         "a quote is opened and never closed",
                         'close it, or double it (""), or quote the whole field',
                     )
                     raise bad_file(self.name, said, hint=hint, code="data.open_quote", line=line) from None
+            finally:
+                csv.field_size_limit(usual)
 
     def refuse_open_quote(self) -> None:
         """Refuse a quote that is never closed."""

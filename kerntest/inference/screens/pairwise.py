@@ -18,7 +18,7 @@ import numpy as np
 from kerntest.data.columns import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, one_of, telling
+from kerntest.errors import DataError, listed, one_of, telling
 from kerntest.inference.exact import held_by_stacks, runs_of
 from kerntest.inference.explain.pictures import Files
 from kerntest.inference.nulls.permutation import descending
@@ -159,6 +159,7 @@ def hsic_pairs(
     files = Files(None, plot)
     shared = _Pairs(data, options, threads, categorical, csv)
     shared.choose(target, x_columns, y_columns, columns=columns, exclude=exclude, missing=missing)
+    target = shared.target
     usable, pairs, n = shared.columns, shared.pairs, shared.n
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
@@ -223,9 +224,13 @@ class _Pairs(Screen):
         missing: MissingPolicy,
     ) -> None:
         """Find the columns that can tell anything, and the pairs: each once, in the order of the table; a target second."""
-        self.target, self.n, name = target, self.table.n_rows, self.table.name
+        self.n, name = self.table.n_rows, self.table.name
         if target is not None:
-            self.names([target])
+            target, *others = self.names([target])
+            if others:
+                message = f"--target is one column, not {listed([repr(one) for one in (target, *others)])}"
+                raise self.refusal(message, "name one of them", "target")
+        self.target = target
         excluded = set(self.names(exclude))
         if target in excluded:
             message, hint = f"column {target!r} is both the target and excluded", "leave it out of --exclude"

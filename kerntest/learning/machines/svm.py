@@ -326,8 +326,8 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             return replace(rows, targets=numbers[:, None], warnings=told)
         classes = outcomes.Classes.of(target, table)
         count = len(classes.names)
-        if count > max(MANY_CLASSES, HARDLY_REPEATED * n):
-            raise outcomes.hardly_classes(target, count, table)
+        if count > (most := max(MANY_CLASSES, int(HARDLY_REPEATED * n))):
+            raise outcomes.hardly_classes(target, count, table, min(most, outcomes.MOST_CLASSES))
         if classes.kind == "number" and count > max(MANY_CLASSES, MANY_SHARE * n):
             what = f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each taken for a class"
             warnings.append(f"{what}; --task regress predicts numbers")

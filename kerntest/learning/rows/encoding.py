@@ -287,7 +287,7 @@ class _Incoming:
         close = suggest(value, spec.levels) if len(first.values) == 1 else None
         others = listed([repr(one.column.name) for one in strange[1:]])
         also = f"; so {'does' if len(strange) == 2 else 'do'} {others}" if others else ""
-        hint = f"correct the value, or leave those rows out; {listed(list(map(repr, spec.levels)), LEVELS_SHOWN)} are known"
+        hint = f"correct the value, leave those rows out, or let --unknown ignore it; {listed(list(map(repr, spec.levels)), LEVELS_SHOWN)} are known"
         message = (
             f"column {spec.name!r} of {self.table.name} holds {first.shown}, unknown to {self.model}, in "
             f"{counted(first.n_rows, 'row')} (the first in {self.table.place(first.first_row)}){also}"

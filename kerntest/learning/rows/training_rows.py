@@ -396,10 +396,10 @@ def _is_number(text: str) -> bool:
     return math.isfinite(number) and number_text(number) == text
 
 
-def hardly_classes(target: Column, count: int, table: str) -> DataError:
+def hardly_classes(target: Column, count: int, table: str, most: int = MOST_CLASSES) -> DataError:
     """Return the error for a target with more different values than classes can be."""
-    fewer = "merge rare values, or name another --target: classes have several rows, and there are at most"
-    hint = f"{fewer} {MOST_CLASSES}" if target.is_category else "--task regress predicts numbers"
+    fewer = "merge rare values, or name another --target: of so many rows there are at most"
+    hint = f"{fewer} {most}" if target.is_category else "--task regress predicts numbers"
     what = f"has {count:,} different values, which are too many for classes"
     return unfit(target, table, what, hint, "data.too_many_classes")
 
