@@ -401,3 +401,9 @@ def test_json_lines_are_a_table(csv, streamed, stdin):
         assert streamed(path, names)["carat"] == table["carat"].values.tolist()
     report = kerntest.inspect_table("a.csv")
     assert (report.format, report.delimiter) == ("json", None)
+
+
+def test_a_name_twice_in_parquet_is_told(tmp_path):
+    parquet.write_table(pa.table([[1.0, 2.0], [3.0, 4.0]], names=["t", "t"]), tmp_path / "twice.parquet")
+    with pytest.raises(kerntest.errors.DataError, match="more than one column named 't'"):
+        read_table(tmp_path / "twice.parquet")

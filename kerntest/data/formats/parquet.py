@@ -104,15 +104,17 @@ def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: S
     """Refuse a further file, by its name and schema, in which columns, by default all, are not those of the first."""
     # Files may differ in what is noted beside the columns.
     ours, theirs = first[1], other[1]
+    # A damaged file may have a name twice, which a schema finds no field for.
+    known, found = (dict(zip(one.names, one.types, strict=True)) for one in (ours, theirs))
     wanted, where = list(names or ours.names), {"file": other[0]}
     lacking = [name for name in wanted if name not in theirs.names]
     added = [name for name in theirs.names if name not in wanted]
-    changed = [name for name in wanted if name in theirs.names and ours.field(name).type != theirs.field(name).type]
+    changed = [name for name in wanted if name in found and found[name] != known[name]]
     if lacking:
         difference = f"it lacks {listed(lacking, 5)}"
     elif changed:
         where["column"] = name = changed[0]
-        difference = f"column {name!r} is {theirs.field(name).type}, not {ours.field(name).type}"
+        difference = f"column {name!r} is {found[name]}, not {known[name]}"
     elif names is not None or ours.names == theirs.names:
         return
     else:
