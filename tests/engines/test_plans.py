@@ -1,5 +1,6 @@
 """The plan of a computation: told before it begins, and right about rows, memory, way and, roughly, time."""
 
+import functools
 import time
 
 import numpy as np
@@ -113,7 +114,10 @@ def test_the_time_is_about_right(run):
 def test_an_explanation_is_counted_step_by_step():
     def plans(rows, **options):
         x, y = (rows_of(rows, seed)[["a", "b", "c", "side"]] for seed in (0, 1))
-        return [planned(lambda: kerntest.mmd_test(x, y, explain=way, **options), threads=1) for way in (False, True)]  # noqa: B023
+        return [
+            planned(functools.partial(kerntest.mmd_test, x, y, explain=way, **options), threads=1)
+            for way in (False, True)
+        ]
 
     for rows, options, left_out in ((1000, {"kernel": "a: gaussian"}, ""), (2500, {}, " of the first 2")):
         test, explained = plans(rows, **options)
