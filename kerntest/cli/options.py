@@ -128,8 +128,9 @@ SEED = quantity("n", int, lambda value: value >= 0, "a whole number from 0 up")
 FOLDS = quantity("k", int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
 
 
-def bandwidth(*words: str, several: bool = True) -> Value:
-    """Return the type of one of some words, a positive number, or several with commas between them."""
+def bandwidth(*words: str) -> Value:
+    """Return the type of one of some words or a positive number; where there is `auto`, of several with commas between."""
+    several = "auto" in words
     form = "positive numbers with commas between them" if several else "a positive number"
 
     def read(text: str) -> str | float | tuple[float, ...]:
@@ -245,11 +246,10 @@ MISSING = option(
     topic=ROWS,
     help="Missing values: error (stop and count them) or drop (leave out their rows).",
 )
-CATEGORICAL = columns("--categorical", help="Columns of numbers that are codes for categories.")
-CLUSTER = column(
-    "--cluster",
-    help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds; not learned "
-    "from.",
+COLUMNS = stacked(
+    columns("--columns", help="Columns that take part, such as 'price,size:weight,temp_*' (a:b is a range)."),
+    columns("--exclude", help="Columns to leave out, written the same way."),
+    columns("--categorical", help="Columns of numbers that are codes for categories."),
 )
 
 CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comment"})
@@ -283,27 +283,21 @@ csv_options = stacked(
     ),
     _csv("--comment", metavar="TEXT", help="Lines that begin so, such as '#', are no rows."),
 )
-# What learners read their rows with.
-TABLE = stacked(CATEGORICAL, SCALE, csv_options, MISSING)
+TABLE = stacked(COLUMNS, SCALE, csv_options, MISSING)
 
 ALPHA = _test("--alpha", type=PROBABILITY, default=0.05, help="Level of the test.")
 SEED_OPTION = _test("--seed", type=SEED, default=0, help="Seed; the same seed gives the same p-value.")
 
 
-def test_options(
-    *, by_features: str, features: str, estimated: str, kernels: str, permutations: str, usual: str, usually: str
-) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds what both tests have.
-
-    By features there is another null, and these `features` are usual; the estimate is of what is `estimated`;
-    approximate nulls are for `kernels`; so many `permutations` are used; the `usual` resampling is `usually` what.
-    """
+def test_options(features: str, usual: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds what both tests have, with the usual features and the usual resampling of each."""
     return stacked(
         _test(
             "--method",
             type=one_of("exact", "features"),
             help="exact compares all pairs of rows. features, for any number of rows, stands for the kernel by a few hundred "
-            f"columns, reads files piece by piece and never holds them; {by_features}. The error is told.  [default: exact]",
+            "columns, reads files piece by piece and never holds them, and takes another null (see below). The error is told.  "
+            "[default: exact]",
         ),
         _test(
             "--features",
@@ -314,24 +308,24 @@ def test_options(
         _test(
             "--estimator",
             of=("unbiased", "biased"),
-            help=f"Estimate of {estimated} that is tested: unbiased (may be negative) or biased. Both are reported.",
+            help="Estimate that is tested: unbiased (may be negative) or biased. Both are reported.",
         ),
         _test(
             "--null",
             of=("permutation", "moments", "gamma", "spectral", "pearson"),
-            help=f"Where the p-value comes from: permutation (exact); or, approximately and for {kernels}, moments, gamma, "
-            "spectral or pearson (see below).",
+            help="Where the p-value comes from: permutation (exact); or, approximately and of one kernel, or one pair, moments, "
+            "gamma, spectral or pearson (see below).",
         ),
         _test(
             "--permutations",
             type=COUNT,
             default=1000,
-            help=f"Relabellings to use{permutations}; the smallest possible p-value is 1/N.",
+            help="Relabellings to use at least; the smallest possible p-value is 1/N.",
         ),
         _test(
             "--resampling",
             of=(usual, "random"),
-            help=f"Relabellings of the permutation null: {usually}, or ordinary random permutations (much slower).",
+            help=f"Relabellings of the permutation null: {usual} (see below), or ordinary random permutations (much slower).",
         ),
         _test(
             "--judge",
@@ -356,14 +350,22 @@ def chosen_method(options: dict[str, Any]) -> None:
         del options["features"]
 
 
-def learner_options(topic: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --kernel, --features and --seed."""
+def learner_options(topic: str, *bandwidths: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --kernel, --bandwidth, one of these words by default, --features and --seed."""
+    chosen = "auto (chosen), " if bandwidths[0] == "auto" else ""
     return stacked(
         kernel(
             "--kernel",
             default="gaussian",
             topic=topic,
             help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them.",
+        ),
+        option(
+            "--bandwidth",
+            type=bandwidth(*bandwidths),
+            default=bandwidths[0],
+            topic=topic,
+            help=f"Bandwidth of a kernel that names none: {chosen}median (of the distances of training rows) or a number.",
         ),
         option(
             "--features",
@@ -381,40 +383,48 @@ def learner_options(topic: str) -> Callable[[AnyCommand], AnyCommand]:
     )
 
 
-def held_out_options(drawn: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --test and --test-fraction; `drawn` says how, such as "drawn by class"."""
-    fraction = f"Share of the rows of TRAIN to hold out and judge by, {drawn}."
+HELD_OUT = stacked(
+    column(
+        "--cluster",
+        help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds; not "
+        "learned from.",
+    ),
+    option(
+        "--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file."
+    ),
+    option(
+        "--test-fraction",
+        type=PROBABILITY,
+        metavar="SHARE",
+        topic=JUDGED,
+        help="Share of the rows of TRAIN to hold out and judge by, drawn at random, of each class as many.",
+    ),
+)
+
+
+def format_options(*more: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --format, which knows what --json, short for one of them, makes of it."""
     return stacked(
-        option(
-            "--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file."
+        _output(
+            "--format",
+            "output_format",
+            type=one_of("table", "json", "csv", *more),
+            # Read before --json, wherever that stands.
+            is_eager=True,
+            metavar="FORMAT",
+            help="table for people, json for programs, csv: a header and the values"
+            f"{', jsonl: one JSON object a line' if more else ''}.  [default: table]",
         ),
-        option("--test-fraction", type=PROBABILITY, metavar="SHARE", topic=JUDGED, help=fraction),
+        _output("--json", is_flag=True, expose_value=False, callback=_as_json, help="Short for --format json."),
     )
 
 
-FORMATS = {
-    "table": "table for people",
-    "json": "json for programs",
-    "csv": "csv: a header and the values",
-    "jsonl": "jsonl: one JSON object a line",
-}
-
-
-def format_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --format and --json; both arrive as `output_format` through `chosen_format`."""
-    formats = [name for name in FORMATS if lines or name != "jsonl"]
-    text = f"{', '.join(FORMATS[name] for name in formats)}.  [default: table]"
-    return stacked(
-        _output("--format", "output_format", type=one_of(*formats), metavar="FORMAT", help=text),
-        _output("--json", "as_json", is_flag=True, help="Short for --format json."),
-    )
-
-
-def chosen_format(output_format: str | None, *, as_json: bool) -> str:
-    """Return the format that --format and --json ask for together."""
-    if as_json and output_format not in {None, "json"}:
-        raise contradiction(f"--json and --format {output_format} contradict each other")
-    return "json" if as_json else output_format or "table"
+def _as_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - the signature is click's
+    """Make --json a format."""
+    if value:
+        if (asked := ctx.params.get("output_format")) not in {None, "json"}:
+            raise contradiction(f"--json and --format {asked} contradict each other")
+        ctx.params["output_format"] = "json"
 
 
 # --quiet and --verbose of every command that reports.
@@ -426,10 +436,10 @@ VERBOSITY = stacked(
 )
 
 
-def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
+def result_options(*more: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds --format, --json, --output, --quiet and --verbose, in this order."""
     return stacked(
-        format_options(lines=lines),
+        format_options(*more),
         _output(
             "-o",
             "--output",

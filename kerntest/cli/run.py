@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.cli.console import PIPED_WIDTH, is_terminal, progress_bar, say, terminal_width, uses_colour
 from kerntest.cli.manual import DocumentedCommand
-from kerntest.cli.options import Value, chosen_format, contradiction, is_given, option
+from kerntest.cli.options import Value, contradiction, is_given, option
 from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.results.record import flatten
 from kerntest.report.summaries.words import plan_notes, plan_summary, show_time, visible
@@ -169,10 +169,8 @@ class Run:
         if self.quiet and self.verbose:
             raise contradiction("-q and -v contradict each other")
         self.own = "report" if "report" in options else "output"
-        file, asked, as_json = options.pop(self.own, None), options.pop("output_format"), options.pop("as_json")
-        if not as_json:
-            asked = asked or NAMED.get(PurePath(file or "").suffix.lower())
-        self.format = chosen_format(asked, as_json=as_json)
+        file, asked = options.pop(self.own, None), options.pop("output_format")
+        self.format = asked or NAMED.get(PurePath(file or "").suffix.lower(), "table")
         self.output = None if file == "-" else file
         self.gates = options.pop("fail_on", ())
 
@@ -394,6 +392,6 @@ class ComputingCommand(DocumentedCommand):
                 return super().invoke(ctx)
         except _PlanOnlyError as stopped:
             (plan,) = stopped.args
-            run = Run({name: ctx.params[name] for name in ("output_format", "as_json")})
+            run = Run({"output_format": ctx.params["output_format"]})
             run.tell(plan, plan_summary, [plan.to_dict() | {"work": "; ".join(plan.work)}])
             return 0

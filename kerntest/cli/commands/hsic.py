@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kerntest.report.summaries.words import Summary
 
 MANY = "Many tests at once"
-DELIVERY = ("output_format", "as_json", "output", "fail_on", "quiet", "verbose")
+DELIVERY = ("output_format", "json", "output", "fail_on", "quiet", "verbose")
 RESULT_PARAMETERS = frozenset({"data", *DELIVERY, *ENGINE_PARAMETERS})
 
 
@@ -123,7 +123,8 @@ MANUAL = Manual(
         "the pair alone over relabellings, not corrected. r, rho and tau are the coefficients of Pearson, Spearman "
         "and Kendall: where they are near 0 and p is small, the dependence is one that they miss.",
         "Nulls": "permutation is exact for any number of rows and judges a whole family of pairs of kernels together; "
-        "its p-value is at least 1 / permutations. The others take one pair of kernels and have no such floor. "
+        "its p-value is at least 1 / permutations. Its relabellings are all cyclic shifts of the rows in random order. "
+        "By features the null is moments. The others take one pair of kernels and have no such floor. "
         "moments: a Pearson III curve through the exact mean, variance and skewness of the permutation distribution. "
         "pearson: a curve through four moments. spectral: weighted chi-squares. gamma: two moments of the biased "
         "statistic, as in the literature; it rejects too often at small p. Series have a null of their own, the shift "
@@ -146,9 +147,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
     help="Columns of x, such as 'price,size:weight,temp_*' (a:b is a range). Without it all that are not in --y.",
 )
 @common.columns("--y", "y_columns", help="Columns of y, written the same way. Without it all that are not in --x.")
-@common.columns("--columns", help="Columns that take part; the others are as if they were not there.")
-@common.columns("--exclude", help="Columns to leave out.")
-@common.CATEGORICAL
+@common.COLUMNS
 @common.SCALE
 @common.csv_options
 @common.option(
@@ -179,15 +178,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
     help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
     "strongest one, for one pair of kernels.",
 )
-@common.test_options(
-    by_features="the null is moments",
-    features="nystroem:200",
-    estimated="HSIC",
-    kernels="one pair of kernels",
-    permutations=" at least",
-    usual="shifts",
-    usually="all cyclic shifts of the rows in random order",
-)
+@common.test_options("nystroem:200", "shifts")
 @_many("--pairwise", is_flag=True, help="Test every pair of columns, or those between --x and --y, and rank them.")
 @common.column("--target", topic=MANY, help="Test every column against this one.")
 @_many(
@@ -228,7 +219,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
 )
 @common.engine_options("local", "gpu", "dask")
 @gate_option(*VERDICTS, example="effect_size>0.2")
-@common.result_options(lines=True)
+@common.result_options("jsonl")
 @click.pass_context
 def hsic(ctx: click.Context, /, **options: Any) -> int:
     """Test whether columns depend on one another, in whatever way.

@@ -68,10 +68,7 @@ SVM = Manual(
 @click.command(cls=ComputingCommand, manual=SVM)
 @common.data_argument("train")
 @common.column("--target", help="Column to predict; none for one-class.")
-@common.columns("--columns", help="Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
-@common.columns("--exclude", help="Columns to leave out.")
 @common.TABLE
-@common.CLUSTER
 @_machine(
     "--task",
     of=("classify", "regress", "one-class"),
@@ -82,13 +79,7 @@ SVM = Manual(
     of=("svm", "mean", "perceptron"),
     help="svm; or, of classes with the same kernel, mean (the nearest) or perceptron.",
 )
-@common.learner_options(MACHINE)
-@_machine(
-    "--bandwidth",
-    type=common.bandwidth("auto", "median"),
-    default="median",
-    help="Bandwidth of a kernel that names none: median (of the distances of training rows) or a number.",
-)
+@common.learner_options(MACHINE, "median", "auto")
 @_machine("--C", "C", type=common.POSITIVE, default=1.0, metavar="COST", help="Cost of a violation of the margin.")
 @_machine(
     "--nu",
@@ -115,7 +106,7 @@ SVM = Manual(
     help="Duality gap, relative to the objective, at which to stop.",
 )
 @common.engine_options()
-@common.held_out_options("drawn by class")
+@common.HELD_OUT
 @_judged("--grid", is_flag=True, help="Choose C and the bandwidth by cross-validation of the training rows.")
 @_judged(
     "--cv",
@@ -197,19 +188,9 @@ RIDGE = Manual(
 @click.command(cls=ComputingCommand, manual=RIDGE)
 @common.data_argument("train")
 @common.columns("--target", multiple=True, metavar="NAMES", help="Column to predict, or several: 'wear,power'.")
-@common.columns("--columns", help="Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
-@common.columns("--exclude", help="Columns to leave out.")
 @common.column("--weights", help="Column of weights of rows; 2 counts twice.")
 @common.TABLE
-@common.CLUSTER
-@common.learner_options(REGRESSION)
-@_regression(
-    "--bandwidth",
-    type=common.bandwidth("auto", "median"),
-    default="auto",
-    help="Bandwidth of a kernel that names none: auto (chosen), median (of the distances of training rows) or a "
-    "number.",
-)
+@common.learner_options(REGRESSION, "auto", "median")
 @_regression(
     "--lambda",
     "lambda_",
@@ -221,7 +202,7 @@ RIDGE = Manual(
     "--no-intervals", is_flag=True, help="Keep nothing for --interval in the model, whose file is much smaller then."
 )
 @common.engine_options()
-@common.held_out_options("drawn at random")
+@common.HELD_OUT
 @_judged(
     "--criterion",
     of=("loo", "gcv", "cv", "evidence"),
@@ -286,18 +267,10 @@ KPCA = Manual(
 
 @click.command(cls=ComputingCommand, manual=KPCA)
 @common.data_argument("train", metavar="DATA")
-@common.columns("--columns", help="Columns to take part, such as 'price,size:weight,temp_*' (a:b is a range).")
-@common.columns("--exclude", help="Columns to leave out.")
 @common.column("--color", help="Column that takes no part and colours the picture.")
 @common.TABLE
 @_components("--components", type=common.COUNT, default=2, metavar="K", help="How many components.")
-@common.learner_options(COMPONENTS)
-@_components(
-    "--bandwidth",
-    type=common.bandwidth("median", several=False),
-    default="median",
-    help="Bandwidth of a kernel that names none: median (of the distances of the rows) or a number.",
-)
+@common.learner_options(COMPONENTS, "median")
 @_components(
     "--solver",
     of=("auto", "lanczos", "dense"),

@@ -39,7 +39,8 @@ MANUAL = Manual(
         "shown is the one with the largest z, its statistic in standard deviations of the null; -v lists all of them.",
         "Nulls": "permutation is exact for any number of rows and judges a whole family of kernels together; its "
         "p-value is at least 1 / permutations. Its relabellings permute 100 to 200 blocks of random rows, so that "
-        "each kernel value is computed once, whatever their number. The others take one kernel and have no such "
+        "each kernel value is computed once, whatever their number; where there are at most 5,000 relabellings of all "
+        "rows, it takes those. By features it permutes blocks too. The others take one kernel and have no such "
         "floor. moments: a Pearson III curve through the exact mean, variance and skewness of the permutation "
         "distribution; right to an eighth at p-values down to 0.001 wherever it was measured. pearson: a curve "
         "through four moments; as good in the body, less sure below 0.001. spectral: weighted chi-squares; good for "
@@ -69,15 +70,7 @@ _where = partial(common.option, topic="Where they differ")
     help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
     "number, or several: 0.5,1,2.",
 )
-@common.test_options(
-    by_features="the null permutes blocks of rows, exactly",
-    features="nystroem:300",
-    estimated="MMD^2",
-    kernels="one kernel",
-    permutations="; all there are where they are at most 5,000",
-    usual="blocks",
-    usually="permutations of blocks of random rows",
-)
+@common.test_options("nystroem:300", "blocks")
 @_test(
     "--min-effect",
     type=common.POSITIVE,
@@ -85,13 +78,8 @@ _where = partial(common.option, topic="Where they differ")
     help="Reject only if MMD is surely at least D: its lower confidence bound at level 1 - alpha, at the median "
     "bandwidth unless the kernel is given.",
 )
-@common.SCALE
-@common.columns("--columns", help="Columns to use, such as 'price,size:weight,temp_*' (a:b is a range).")
-@common.columns("--exclude", help="Columns to leave out, written the same way.")
 @common.option("--common", is_flag=True, topic=common.ROWS, help="Use the columns that both files have.")
-@common.CATEGORICAL
-@common.csv_options
-@common.MISSING
+@common.TABLE
 @_where(
     "--explain",
     is_flag=True,

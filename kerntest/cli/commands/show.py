@@ -42,11 +42,7 @@ FILES = Manual(
 
 @click.command("inspect", cls=DocumentedCommand, manual=FILES)
 @common.data_argument("file")
-@common.columns(
-    "--columns", help="Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).", topic="Columns"
-)
-@common.columns("--exclude", help="Columns to leave out, written the same way.", topic="Columns")
-@common.columns("--categorical", help="Columns of numbers that are codes for categories.", topic="Columns")
+@common.COLUMNS
 @common.csv_options
 @common.format_options()
 def inspect_file(file: str, **options: Any) -> None:
@@ -112,16 +108,15 @@ KERNELS = Manual(
 
 @click.command(cls=DocumentedCommand, manual=KERNELS)
 @common.format_options()
-def kernels(*, output_format: str | None, as_json: bool) -> None:
+def kernels(*, output_format: str | None) -> None:
     """List the kernels that --kernel knows, with their formulas, and how to combine them."""
-    shown_as = common.chosen_format(output_format, as_json=as_json)
     from kerntest.kernels.text import kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
 
     rows = kernel_entries()
-    if shown_as == "table":
+    if output_format in {None, "table"}:
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         write_standard_output(_table(rows), encoding=encoding)
-    elif shown_as == "json":
+    elif output_format == "json":
         algebra = [{"example": example, "meaning": meaning} for example, meaning in ALGEBRA]
         write_standard_output(json_text({"schema": SCHEMA, "kernels": rows, "algebra": algebra}))
     else:
