@@ -18,16 +18,11 @@ import pyarrow as pa
 
 from kerntest import __version__
 from kerntest.data.columns import match_names
-from kerntest.data.formats.dialect import CsvWords
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of, plan_wanted, tell
-from kerntest.errors import DataError, ModelError, UsageError, counted, listed, one_of, telling
-from kerntest.learning.components.kpca_fit import KpcaModel
-from kerntest.learning.machines.ridge_fit import RidgeModel
-from kerntest.learning.machines.svm_fit import SvmModel
-from kerntest.learning.model_file import model_of, read_model
-from kerntest.learning.rows.model_outputs import KINDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
+from kerntest.errors import DataError, UsageError, counted, listed, one_of, telling
+from kerntest.learning.rows.model_outputs import ROW, Sums, columns_to_write
 from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
 
@@ -39,11 +34,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.columns import Patterns
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Points
-    from kerntest.learning.model_file import ModelFile
-    from kerntest.learning.rows.encoding import Unknown
     from kerntest.learning.rows.model_outputs import ModelColumns
     from kerntest.report.write import RowWriter
 
@@ -57,18 +51,6 @@ PIECE_BYTES = 70 * 10**6
 VALUES_TOLD = 20
 
 
-class ApplyWords(CsvWords, total=False):
-    """What predicting and projecting both can be told."""
-
-    output: str | PathLike[str] | BinaryIO | None
-    keep: Patterns
-    missing: MissingRule
-    unknown: UnknownRule
-    threads: int | None
-    progress: Progress | None
-    block: int | None
-
-
 @telling
 def predict_file(
     model: str | PathLike[str],
@@ -78,7 +60,7 @@ def predict_file(
     decision: bool = False,
     std: bool = False,
     interval: float | None = None,
-    **options: Unpack[ApplyWords],
+    **options: Any,
 ) -> PredictionReport:
     """Apply a model to the rows of a file, which need not fit into memory.
 
@@ -140,15 +122,8 @@ def predict_file(
     Cost: O(rows x support vectors x columns) time; memory for a few blocks, whatever the size of the data. CSV with
     decimal commas and without `decimal="."` is an exception, see `open_blocks`.
     """
-    file, columns = _read(model, "predict"), None
-    if file.kind == "svm":
-        fitted, deviates = model_of(file, SvmModel), std or interval is not None
-        columns = SvmColumns(model=fitted, shown=file.name, proba=proba, decision=decision, intervals=deviates)
-        return PredictionReport(**_applied(columns, "predicted", data, **options))
-    refused = "--proba" if proba else "--decision" if decision else None
-    regression = model_of(file, RidgeModel)
-    made = RidgeColumns(model=regression, shown=file.name, std=std, interval=interval, refused=refused)
-    return PredictionReport(**_applied(made, "predicted", data, **options))
+    asked = {"proba": proba, "decision": decision, "std": std, "interval": interval}
+    return PredictionReport(**_applied("predict", model, data, asked, **options))
 
 
 @telling
@@ -159,7 +134,7 @@ def transform_file(
     components: int | None = None,
     reconstruct: bool = False,
     residual: bool = False,
-    **options: Unpack[ApplyWords],
+    **options: Any,
 ) -> TransformReport:
     """Project the rows of a file, which need not fit into memory, on the components of a model.
 
@@ -206,39 +181,15 @@ def transform_file(
 
     Cost: O(rows x centres x columns) time, for pre-images some ten to a hundred times; memory for a few blocks.
     """
-    file = _read(model, "transform")
-    fitted = model_of(file, KpcaModel)
-    if components is not None:
-        if not 1 <= components <= fitted.n_components:
-            raise UsageError(
-                f"{file.name} has {counted(fitted.n_components, 'component')}, not {components:,}",
-                hint="fit it again with more --components",
-                code="usage.components",
-            )
-        fitted = fitted.first(components)
-    columns = ComponentColumns(model=fitted, shown=file.name, reconstruct=reconstruct, residual=residual)
-    return TransformReport(**_applied(columns, "transformed", data, **options))
-
-
-def _read(model: str | PathLike[str], command: str) -> ModelFile:
-    """Return the file of a model that a command applies."""
-    file = read_model(model)
-    way, *_ = KINDS.get(file.kind, ("inspect",))
-    if way != command:
-        does = {"predict": "predicts with it", "transform": "projects rows with it", "inspect": "says what it holds"}
-        raise ModelError(
-            f"{file.name} holds a model of kind {file.kind!r}, which `kerntest {command}` cannot apply",
-            hint=f"`kerntest {way} {file.name}{' DATA' * (way != 'inspect')}` {does[way]}",
-            code="model.kind",
-            where={"file": file.name},
-        )
-    return file
+    asked = {"components": components, "reconstruct": reconstruct, "residual": residual}
+    return TransformReport(**_applied("transform", model, data, asked, **options))
 
 
 def _applied(
-    columns: ModelColumns,
-    done: str,
+    command: str,
+    model: str | PathLike[str],
     data: str | PathLike[str],
+    asked: dict[str, Any],
     *,
     output: str | PathLike[str] | BinaryIO | None = None,
     keep: Patterns = None,
@@ -249,8 +200,9 @@ def _applied(
     block: int | None = None,
     **csv: Unpack[CsvWords],
 ) -> dict[str, Any]:
-    """Write the columns of a model for the rows of a file; return what every report tells, `done` how many have them."""
-    started, encoder = time.perf_counter(), columns.encoder
+    """Write what is asked of a model for the rows of a file, and return what is reported."""
+    started, columns = time.perf_counter(), columns_to_write(model, command, asked)
+    encoder = columns.encoder
     one_of("missing", missing, ("error", "drop", "empty"))
     one_of("unknown", unknown, ("error", "ignore"))
     named = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
@@ -276,20 +228,19 @@ def _applied(
         with open_rows(output) as writer:
             applied = work.run(reader, engine, writer, progress)
         told = columns.told(applied.sums)
-        met = applied.unknown.items()
         return {
-            "schema": f"kerntest.{columns.command}/1",
-            "command": columns.command,
+            "schema": f"kerntest.{command}/1",
+            "command": command,
             "model": columns.shown,
             "kind": columns.model.KIND,
             "data": reader.name,
             "rows": applied.rows,
-            done: applied.done,
+            columns.DONE: applied.done,
             "incomplete": applied.rows - applied.done,
             "output": named,
             "columns": applied.columns,
             "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *columns.kept}),
-            "unknown": tuple(UnknownLevels(name, one.values[:VALUES_TOLD], one.n_rows) for name, one in met),
+            "unknown": tuple(applied.unknown.values()),
             "warnings": (*reader.warnings, *work.warnings(reader.name, applied, told.get("not_converged", 0))),
             "version": __version__,
             "seconds": time.perf_counter() - started,
@@ -304,7 +255,7 @@ class Applied:
     rows: int = 0
     done: int = 0
     columns: tuple[str, ...] = ()
-    unknown: dict[str, Unknown] = field(default_factory=dict)
+    unknown: dict[str, UnknownLevels] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
 
     def add(self, other: Applied) -> None:
@@ -313,9 +264,9 @@ class Applied:
         self.done += other.done
         self.columns = other.columns
         for name, one in other.unknown.items():
-            met = self.unknown.get(name, replace(one, values=(), n_rows=0))
-            values = tuple(dict.fromkeys((*met.values, *(one.values if len(met.values) < VALUES_TOLD else ()))))
-            self.unknown[name] = replace(met, values=values, n_rows=met.n_rows + one.n_rows)
+            met = self.unknown.get(name, UnknownLevels(name, (), 0))
+            values = tuple(dict.fromkeys((*met.values, *one.values)))[:VALUES_TOLD]
+            self.unknown[name] = UnknownLevels(name, values, met.rows + one.rows)
         for name, sums in other.sums.items():
             self.sums[name] = self.sums.get(name, Sums()).plus(sums)
 
@@ -358,7 +309,7 @@ class _RowWork:
             rows = found if whole else reader.total if counted_rows else int(float(f"{found / share:.2g}"))
             about = "" if whole or counted_rows else "about "
             tell(
-                self.columns.command,
+                self.columns.COMMAND,
                 rows,
                 len(self.columns.encoder.columns),
                 steps=(f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time",),
@@ -414,7 +365,7 @@ class _RowWork:
         columns = {ROW: pa.array(block.first_row + written + 1, pa.int64())}
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
-        unknown = {one.column.name: one for one in strange}
+        unknown = {one.column: one for one in strange}
         return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, sums)
 
     def _slicewise(self, points: Points) -> tuple[dict[str, Any], dict[str, Sums]]:
@@ -452,7 +403,9 @@ class _RowWork:
         if incomplete := applied.rows - applied.done:
             what = "left out" if self.missing == "drop" else f"without a {self.columns.made}"
             yield f"{data}: {counted(incomplete, 'row')} with missing values {what}"
-        yield from (one.warning(data, self.columns.shown) for one in applied.unknown.values())
+        for one in applied.unknown.values():
+            met = f"{data}: column {one.column!r} holds {one.shown}, unknown to {self.columns.shown}"
+            yield f"{met}, in {counted(one.rows, 'row')}: taken as different from every known value"
         if unsettled:
             yield f"{counted(unsettled, 'pre-image')} did not settle: the best row met is written for each of them"
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, date_text, missing_hint, number_text
+from kerntest.data.column_types import as_text, missing_hint
 from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, standardize
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
 from kerntest.errors import DataError, counted, listed, shown_value, suggest
 from kerntest.kernels.base import Points
+from kerntest.report.results.application_record import VALUES_SHOWN, UnknownLevels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from kerntest.data.written_values import Form
     from kerntest.kernels.base import Array, Codes
 
+    Rows = NDArray[np.intp]
+
 Scale: TypeAlias = Literal["standardize", "none"]
-LEVELS_SHOWN = 5
 # The standard deviation of numbers as small as numbers get may round to 0.
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 # As columns are called in a file without a header.
@@ -79,28 +81,6 @@ class ColumnSpec:
     def form(self) -> Form:
         """The form in which numbers or dates were written; plain dates have the year first."""
         return form_of(self.written or ("date, year first" if self.kind == "date" else ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Categories of one column that no training row had, in the order in which they are met, and rows that hold one."""
-
-    column: ColumnSpec
-    values: tuple[str, ...]
-    first_row: int
-    n_rows: int
-
-    def warning(self, table: str, model: str) -> str:
-        """Return what is told where they are taken as different from every known value."""
-        return (
-            f"{table}: column {self.column.name!r} holds {self.shown}, unknown to {model}, in "
-            f"{counted(self.n_rows, 'row')}: taken as different from every known value"
-        )
-
-    @property
-    def shown(self) -> str:
-        """The first few values in quotes."""
-        return listed([shown_value(value) for value in self.values], LEVELS_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +144,19 @@ class Encoder:
                 code="data.no_columns",
                 where={"file": table.name},
             )
-        levels = dict(zip(arranged.category_names, arranged.levels, strict=True))
-        scales: dict[str, tuple[float, float]] = {}
+        centre, spread = np.zeros(len(arranged.numeric_names)), np.ones(len(arranged.numeric_names))
         if scale == "standardize":
             _, centre, spread = standardize(arranged.numeric)
-            pairs = zip(centre.tolist(), np.maximum(spread, _SMALLEST).tolist(), strict=True)
-            scales = dict(zip(arranged.numeric_names, pairs, strict=True))
-        specs = []
-        for one in (column for column in table.columns if column.name not in arranged.left_out):
-            written = "" if one.is_category else one.written
-            scaled = scales.get(one.name, (0.0, 1.0))
-            specs.append(ColumnSpec(one.name, one.kind, levels.get(one.name, ()), *scaled, written))
+        pairs = zip(centre.tolist(), np.maximum(spread, _SMALLEST).tolist(), strict=True)
+        scales = dict(zip(arranged.numeric_names, pairs, strict=True))
+        levels = dict(zip(arranged.category_names, arranged.levels, strict=True))
+        specs = [
+            ColumnSpec(one.name, one.kind, levels[one.name])
+            if one.is_category
+            else ColumnSpec(one.name, one.kind, (), *scales[one.name], one.written)
+            for one in table.columns
+            if one.name not in arranged.left_out
+        ]
         encoder = cls(tuple(specs), scale, table.na)
         reasons = dict(zip(arranged.left_out, arranged.warnings, strict=True))
         return encoder, Points(encoder.scaled(arranged.numeric), arranged.codes), reasons
@@ -194,7 +176,7 @@ class Encoder:
 
     def transform(
         self, table: Table, *, name: str = "the model", unknown: Literal["error", "ignore"] = "error"
-    ) -> tuple[Points, tuple[Unknown, ...]]:
+    ) -> tuple[Points, tuple[UnknownLevels, ...]]:
         """Turn new rows into points of the same features; their columns are found by name.
 
         With `unknown` "ignore" a category that no training row had gets the code -1, which differs from that of every
@@ -205,17 +187,18 @@ class Encoder:
         numeric = np.empty((table.n_rows, len(self.numeric)))
         for place, spec in enumerate(self.numeric):
             numeric[:, place] = incoming.numbers(spec)
-        coded = [incoming.codes(spec) for spec in self.categories]
-        strange = tuple(met for _, met in coded if met is not None)
+        codes, strange = np.empty((table.n_rows, len(self.categories)), dtype=np.int64), list[UnknownLevels]()
+        for place, spec in enumerate(self.categories):
+            codes[:, place], met = incoming.codes(spec)
+            strange += met
         if strange and unknown == "error":
-            raise incoming.unknown_levels(strange)
+            raise incoming.unknown_levels(self.categories, codes, strange)
         scaled = self.scaled(numeric)
         if not np.isfinite(scaled).all():
             # The first column with such a value, and the first such row in it.
             place, row = (int(one) for one in np.argwhere(~np.isfinite(scaled.T))[0])
             raise incoming.not_finite(self.numeric[place], row, float(numeric[row, place]))
-        codes = np.array([found for found, _ in coded], dtype=np.int64).reshape(len(coded), table.n_rows).T
-        return Points(scaled, np.ascontiguousarray(codes)), strange
+        return Points(scaled, codes), tuple(strange)
 
     def select(self, table: Table, *, name: str = "the model") -> Table:
         """Return the columns of the learner as they are in a table of new rows, found by name."""
@@ -248,53 +231,49 @@ class _Incoming:
 
     def numbers(self, spec: ColumnSpec) -> Array:
         """Return a column of numbers or dates, shape (n,), in its own units."""
-        values: Array
         column = self.table[spec.name]
         if column.kind == spec.kind:
-            values = column.values
-            return values
-        if not column.is_category:
-            raise self._kinds_differ(spec, column, 0)
-        read = [spec.form.read_again(level) for level in column.levels]
-        odd = np.array([value is None for value in read])[column.values]
-        if column.kind == "boolean":
-            raise self._kinds_differ(spec, column, int(np.argmax(odd)))
-        if odd.any():
-            raise self._not_a_number(spec, column, odd)
-        values = np.array(read, dtype=np.float64)[column.values]
+            return np.asarray(column.values)
+        read = [spec.form.read_again(level) if column.kind == "text" else None for level in column.levels]
+        values = np.array(read, dtype=np.float64)[column.values] if read else np.full(self.table.n_rows, np.nan)
+        if np.isnan(values).any():
+            raise self._not_a_number(spec, column, np.flatnonzero(np.isnan(values)))
         return values
 
-    def codes(self, spec: ColumnSpec) -> tuple[Codes, Unknown | None]:
-        """Return a column of categories as codes into the levels of the model, shape (n,); -1 for unknown ones."""
+    def codes(self, spec: ColumnSpec) -> tuple[Codes, list[UnknownLevels]]:
+        """Return a column of categories as codes into the levels of the model, shape (n,); -1 for those that are told."""
         column = self.table[spec.name]
-        text = as_text(column) if not column.is_category else column
-        places = np.array(_places(spec, column.kind, text.levels), dtype=np.int64)
-        codes: Codes = places[text.values]
-        strange = codes < 0
-        if not strange.any():
-            return codes, None
-        first = int(np.argmax(strange))
-        if not column.is_category and strange.all() and not _alike(column, spec.levels):
-            raise self._kinds_differ(spec, column, first)
-        met, rows = np.unique(text.values[strange], return_index=True)
-        values = tuple(text.levels[code] for code in met[np.argsort(rows)])
-        return codes, Unknown(spec, values, first, int(np.count_nonzero(strange)))
+        text = column if column.is_category else as_text(column)
+        codes: Codes = np.array(_places(spec, column.kind, text.levels), dtype=np.int64)[text.values]
+        strange = np.flatnonzero(codes < 0)
+        if not len(strange):
+            return codes, []
+        if not column.is_category and len(strange) == len(codes) and not _alike(column, spec.levels):
+            value = _value(column, 0)
+            message = (
+                f"column {spec.name!r} is {column.kind} in {self.table.name} and {spec.kind} in {self.model} "
+                f"({self.table.place(0)}: {shown_value(value)})"
+            )
+            hint = f"give it as {spec.kind}, as in training; the values known are {listed(spec.levels, VALUES_SHOWN)}"
+            raise self._error(spec, 0, value, message, hint)
+        values = tuple(text.levels[code] for code in dict.fromkeys(text.values[strange].tolist()))
+        return codes, [UnknownLevels(spec.name, values, len(strange))]
 
-    def unknown_levels(self, strange: Sequence[Unknown]) -> DataError:
+    def unknown_levels(self, specs: Sequence[ColumnSpec], codes: Codes, strange: Sequence[UnknownLevels]) -> DataError:
         """Return the error for categories that no training row had: the first column in full, the others by name."""
-        first = strange[0]
-        spec, value = first.column, first.values[0]
-        close = suggest(value, spec.levels) if len(first.values) == 1 else None
-        others = listed([repr(one.column.name) for one in strange[1:]])
-        also = f"; so {'does' if len(strange) == 2 else 'do'} {others}" if others else ""
-        hint = f"correct the value, leave those rows out, or let --unknown ignore it; {listed(list(map(repr, spec.levels)), LEVELS_SHOWN)} are known"
+        first, *others = strange
+        (place,) = (place for place, spec in enumerate(specs) if spec.name == first.column)
+        spec, row, value = specs[place], int(np.argmax(codes[:, place] < 0)), first.values[0]
+        known = listed(list(map(repr, spec.levels)), VALUES_SHOWN)
+        hint = f"correct the value, leave those rows out, or let --unknown ignore it; {known} are known"
+        if close := suggest(value, spec.levels) if len(first.values) == 1 else None:
+            hint = f"did you mean {close!r}? Correct the value, or leave those rows out"
+        also = f"; so {'does' if len(others) == 1 else 'do'} {listed([repr(one.column) for one in others])}"
         message = (
             f"column {spec.name!r} of {self.table.name} holds {first.shown}, unknown to {self.model}, in "
-            f"{counted(first.n_rows, 'row')} (the first in {self.table.place(first.first_row)}){also}"
+            f"{counted(first.rows, 'row')} (the first in {self.table.place(row)}){also if others else ''}"
         )
-        if close:
-            hint = f"did you mean {close!r}? Correct the value, or leave those rows out"
-        return self._error(spec, first.first_row, value, message, hint, code="data.unknown_level")
+        return self._error(spec, row, value, message, hint, code="data.unknown_level")
 
     def not_finite(self, spec: ColumnSpec, row: int, value: float) -> DataError:
         """Return the error for an infinity, and for a number so large that it is one after scaling."""
@@ -308,33 +287,23 @@ class _Incoming:
         message, hint = f"{self._holds(spec, row, shown)}, {trouble}", "correct the value, or leave its row out"
         return self._error(spec, row, shown, message, hint, code="data.infinite_values")
 
-    def _not_a_number(self, spec: ColumnSpec, column: Column, odd: NDArray[np.bool_]) -> DataError:
-        """Return the error for text among what were numbers."""
-        row, total, n_odd = int(np.argmax(odd)), len(odd), int(np.count_nonzero(odd))
+    def _not_a_number(self, spec: ColumnSpec, column: Column, odd: Rows) -> DataError:
+        """Return the error for what is no number, or no date, in these rows, where the others are."""
+        row, total = int(odd[0]), len(column.values)
         value = _value(column, row)
-        strange = [column.levels[code] for code in np.unique(column.values[odd])]
+        strange = [column.levels[code] for code in np.unique(column.values[odd])] if column.is_category else []
         hint = f"{missing_hint(strange, self.table)}correct the value, or leave its row out"
         if _NUMBER_WITH_COMMA.fullmatch(value):
             hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
-        elif 2 * n_odd > total > 1:
+        elif 2 * len(odd) > total > 1 or column.kind != "text":
             hint = (
                 f"write {spec.name!r} as in training, such as {spec.form.example}, or train with rows written as these"
             )
         message = (
-            f"{self._holds(spec, row, value)}, which is not a {spec.form.noun} ({total - n_odd:,} of {total:,} values "
-            f"are), but {self.model} was fitted to {spec.kind}s"
+            f"{self._holds(spec, row, value)}, which is not a {spec.form.noun} ({total - len(odd):,} of {total:,} "
+            f"values are), but {self.model} was fitted to {spec.kind}s"
         )
         return self._error(spec, row, value, message + (f" written as {spec.written}" if spec.written else ""), hint)
-
-    def _kinds_differ(self, spec: ColumnSpec, column: Column, row: int) -> DataError:
-        """Return the error for a column of another kind, with a value that shows it."""
-        value = _value(column, row)
-        known = f"; the values known are {listed(spec.levels, LEVELS_SHOWN)}" if spec.is_category else ""
-        message = (
-            f"column {spec.name!r} is {column.kind} in {self.table.name} and {spec.kind} in {self.model} "
-            f"({self.table.place(row)}: {shown_value(value)})"
-        )
-        return self._error(spec, row, value, message, f"give it as {spec.kind}, as in training{known}")
 
     def _holds(self, spec: ColumnSpec, row: int, value: str) -> str:
         return f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}"
@@ -402,7 +371,5 @@ def _alike(column: Column, levels: Sequence[str]) -> bool:
 
 def _value(column: Column, row: int) -> str:
     """Return a value as text."""
-    if column.is_category:
-        return column.levels[int(column.values[row])]
-    value = float(column.values[row])
-    return date_text(value) if column.kind == "date" else number_text(value)
+    text = as_text(column.take(np.array([row])))
+    return text.levels[int(text.values[0])]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from kerntest.errors import ModelError, UndecidedError, UsageError, check_probability
+from kerntest.errors import ModelError, UndecidedError, UsageError, check_probability, counted
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_fit import SvmModel
@@ -21,25 +21,24 @@ from kerntest.report.results.application_record import ColumnError, NumberSummar
 from kerntest.report.results.inspection_record import ModelColumn, ModelReport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from os import PathLike
 
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Points
-    from kerntest.learning.rows.encoding import ColumnSpec, Encoder
+    from kerntest.learning.rows.encoding import Encoder
+
+    # Whether something is refused: what is told, a hint and a code.
+    Case = tuple[bool, str, str, str]
+    # Arrow columns to write of n rows, and arrays whose sums are told.
+    Written = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "unsettled"
 # Before the name of a column whose errors are summed.
 OF = "of "
 MICROSECONDS_A_DAY = 86_400_000_000
-# Of each kind of model: what applies it, its Python class, and what is kept of it.
-KINDS: dict[str, tuple[str, str, Any]] = {
-    "svm": ("predict", "SVM", SvmModel),
-    "ridge": ("predict", "KernelRidge", RidgeModel),
-    "kpca": ("transform", "KernelPCA", KpcaModel),
-}
 
 
 class Sums(NamedTuple):
@@ -53,7 +52,9 @@ class Sums(NamedTuple):
     @classmethod
     def of(cls, values: NDArray[Any]) -> Sums:
         """Return those of some values."""
-        return cls(float(values.sum()), float(values.min()), float(values.max()), len(values)) if len(values) else cls()
+        if not len(values):
+            return cls()
+        return cls(float(values.sum()), float(values.min()), float(values.max()), len(values))
 
     def plus(self, other: Sums) -> Sums:
         """Return those of the next rows too."""
@@ -61,37 +62,34 @@ class Sums(NamedTuple):
         return Sums(self.total + other.total, *ends, self.n + other.n)
 
 
-def _refuse(*cases: tuple[bool, str, str, str]) -> None:
-    """Refuse the first of some cases that holds: what is told, a hint and a code."""
-    for holds, told, hint, code in cases:
-        if holds:
-            raise UsageError(told, hint=hint, code=code)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ModelColumns(ABC):
-    """Which columns a model writes for rows, beside those of the data that are `kept`; messages call it `shown`."""
+    """Which columns a model writes for rows, beside those of the data that are `kept`; messages call it `shown`.
 
-    model: SvmModel | RidgeModel | KpcaModel
+    Further fields are what was asked for.
+    """
+
+    MODEL: ClassVar[Any]
+    ESTIMATOR: ClassVar[str]
+    # What applies it, and which rows a report counts.
+    COMMAND: ClassVar[str] = "predict"
+    DONE: ClassVar[str] = "predicted"
+    model: Any
     shown: str
     kept: tuple[str, ...] = ()
 
     @property
-    def command(self) -> str:
-        """What applies it."""
-        return KINDS[self.model.KIND][0]
-
-    @property
     def encoder(self) -> Encoder:
         """What the model knows of its columns."""
-        if self.model.encoder is None:
+        encoder: Encoder | None = self.model.encoder
+        if encoder is None:
             raise ModelError(
                 f"{self.shown} was fitted to a matrix of kernel values, not to columns",
-                hint=f"use it from Python: {KINDS[self.model.KIND][1]}.load(path).{self.command}(K)",
+                hint=f"use it from Python: {self.ESTIMATOR}.load(path).{self.COMMAND}(K)",
                 code="model.precomputed",
                 where={"file": self.shown},
             )
-        return self.model.encoder
+        return encoder
 
     @property
     def made(self) -> str:
@@ -103,118 +101,138 @@ class ModelColumns(ABC):
     def names(self) -> list[str]:
         """All columns, in their order."""
 
-    def check_names(self) -> None:
-        """Refuse to write two columns of one name."""
-        twice = [name for name in self.names if [ROW, *self.names].count(name) > 1]
+    @property
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """What `kerntest inspect` tells of such models only."""
+
+    def checked(self) -> Self:
+        """Refuse what the model does not have, and columns of one name."""
+        names = [ROW, *self.names] if self.encoder else []
+        twice = [name for name in names if names.count(name) > 1]
         told = f"the output would have two columns {(twice or [''])[0]!r}"
-        _refuse((bool(twice), told, "rename that column of the data, and fit the model again", "usage.output_names"))
+        columns = bool(twice), told, "rename that column of the data, and fit the model again", "usage.output_names"
+        for holds, said, hint, code in (*self.refused(), columns):
+            if holds:
+                raise UsageError(said, hint=hint, code=code)
+        return self
+
+    @abstractmethod
+    def refused(self) -> Iterator[Case]:
+        """Yield what the model may not have."""
 
     @abstractmethod
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its columns."""
 
     @abstractmethod
-    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return Arrow columns to write of n rows, and arrays whose sums are told."""
+    def __call__(self, points: Points, engine: Engine) -> Written:
+        """Return the columns of n rows."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SvmColumns(ModelColumns):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PredictionColumns(ModelColumns):
+    """What machines and regressions share."""
+
+    proba: bool = False
+    decision: bool = False
+    std: bool = False
+    interval: float | None = None
+
+    @property
+    def deviates(self) -> bool:
+        """Whether standard deviations are asked for, or what is made of them."""
+        return self.std or self.interval is not None
+
+    def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
+        """Return the range of predicted numbers, of one target or of several, or how many rows have each class."""
+        told = {name: self.about[name] for name in ("task", "target")}
+        if told["task"] != "regress":
+            return told | {"predictions": {name: int(one.total) for name, one in sums.items()}}
+        ranges = {name: NumberSummary(one.low, one.total / one.n, one.high) for name, one in sums.items() if one.n}
+        return told | ({"by_target": ranges} if len(sums) > 1 else {"numbers": next(iter(ranges.values()), None)})
+
+
+class SvmColumns(PredictionColumns):
     """`prediction`: classes as they stood in the training data, numbers, or whether rows are like the training rows.
 
     On request `decision`, or `decision:A|B` for each pair of classes, and `p:CLASS`.
     """
 
-    model: SvmModel
-    proba: bool
-    decision: bool
-    intervals: bool
+    MODEL = SvmModel
+    ESTIMATOR = "SVM"
 
-    def __post_init__(self) -> None:
-        """Refuse what a support vector machine does not have."""
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `kerntest inspect` tells of such models only."""
+        model = self.model
+        told = {"classes": model.classes.names if model.classes else (), "probability": bool(model.sigmoids)}
+        return told | {name: getattr(model, name) for name in ("task", "method", "target")}
+
+    def refused(self) -> Iterator[Case]:
+        """Yield probabilities that were not fitted, and intervals."""
         way = "they are for models of classes; --decision gives the decision function"
         if self.model.task == "classify":
             way = "fit it with `kerntest svm ... --probability`"
+        lacking = self.proba and not self.model.sigmoids
+        yield lacking, f"{self.shown} has no probabilities", way, "usage.no_probabilities"
         none = f"{self.shown} is a support vector machine, which has no standard deviations and no intervals"
-        _refuse(
-            (
-                self.proba and not self.model.sigmoids,
-                f"{self.shown} has no probabilities",
-                way,
-                "usage.no_probabilities",
-            ),
-            (self.intervals, none, "`kerntest ridge` fits models that have", "usage.no_intervals"),
-        )
+        yield self.deviates, none, "`kerntest ridge` fits models that have", "usage.no_intervals"
 
     @property
     def names(self) -> list[str]:
         """All columns, in their order."""
-        model, names = self.model, ["prediction"]
-        classes = () if model.classes is None else model.classes.names
+        classes, names = self.about["classes"], ["prediction"]
         if self.decision:
-            pairs = [f"decision:{classes[i]}|{classes[j]}" for i, j in model.pairs]
-            several = [f"decision:{one}" for one in classes] if model.method == "mean" else pairs
-            names += several if len(several) > 1 + (model.method == "mean") else ["decision"]
+            pairs = [f"{classes[i]}|{classes[j]}" for i, j in self.model.pairs]
+            several = classes if self.model.method == "mean" else pairs
+            names += [f"decision:{one}" for one in several] if len(classes) > 2 else ["decision"]
         return names + [f"p:{name}" for name in classes if self.proba]
 
-    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def __call__(self, points: Points, engine: Engine) -> Written:
         """Return the columns, and the predicted numbers, or of each class which rows got it."""
         model = self.model
         scores = model.scores(points, engine)
-        sums: dict[str, NDArray[Any]]
-        if model.task == "regress":
-            columns, sums = [pa.array(scores[:, 0])], {"": scores[:, 0]}
-        elif model.classes is None:
-            alike = scores[:, 0] >= 0
-            columns, sums = [pa.array(alike)], {"true": alike, "false": ~alike}
-        else:
+        predicted, sums = scores[:, 0], {"": scores[:, 0]}
+        if model.classes is not None:
             codes, classes = model.codes(scores), model.classes
-            columns = [pa.array(classes.values(np.arange(len(classes.names)))).take(pa.array(codes))]
+            predicted = classes.values(codes)
             sums = {name: codes == place for place, name in enumerate(classes.names)}
+        elif model.task == "one-class":
+            predicted = predicted >= 0
+            sums = {"true": predicted, "false": ~predicted}
+        columns = [predicted]
         if self.decision:
-            columns += map(pa.array, np.atleast_2d(model.decision(scores).T))
+            columns += [*np.atleast_2d(model.decision(scores).T)]
         if self.proba:
-            columns += map(pa.array, model.probabilities(scores).T)
-        return dict(zip(self.names, columns, strict=True)), sums
-
-    def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
-        """Return what a report tells of the model and its predictions."""
-        regresses = self.model.task == "regress"
-        told = _ranges(sums) if regresses else {"predictions": {name: int(one.total) for name, one in sums.items()}}
-        return {"task": self.model.task, "target": self.model.target, **told}
+            columns += [*model.probabilities(scores).T]
+        return dict(zip(self.names, map(pa.array, columns), strict=True)), sums
 
 
-def _ranges(sums: Mapping[str, Sums]) -> dict[str, Any]:
-    """Return what a report tells of predicted numbers, of one target or of several."""
-    ranges = {name: NumberSummary(one.low, one.total / one.n, one.high) for name, one in sums.items() if one.n}
-    return {"by_target": ranges} if len(sums) > 1 else {"numbers": next(iter(ranges.values()), None)}
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class RidgeColumns(ModelColumns):
+class RidgeColumns(PredictionColumns):
     """A column for each target, and on request `TARGET_std`, and then `TARGET_low` and `TARGET_high`.
 
     Beside a target that is kept, its predictions are called `TARGET_predicted`.
     """
 
-    model: RidgeModel
-    std: bool
-    interval: float | None
-    refused: str | None
+    MODEL = RidgeModel
+    ESTIMATOR = "KernelRidge"
 
-    def __post_init__(self) -> None:
-        """Refuse what a regression does not have; `refused` is the option that asks for it."""
-        told = f"{self.refused} is for support vector machines, and {self.shown} is a ridge regression"
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `kerntest inspect` tells of such models only."""
+        model, target = self.model, ", ".join(self.model.targets)
+        return {"task": "regress", "target": target, "lambda_": model.lambda_, "intervals": model.spread is not None}
+
+    def refused(self) -> Iterator[Case]:
+        """Yield what only machines have, and intervals that were not kept."""
         if self.interval is not None:
             check_probability(self.interval)
-        deviates = self.std or self.interval is not None
-        none = f"{self.shown} was fitted with --no-intervals, and has none"
+        told = f"{'--proba' if self.proba else '--decision'} is for support vector machines, and {self.shown} is a ridge regression"
         ways = "--interval 0.9 gives intervals, --std standard deviations"
-        _refuse(
-            (self.refused is not None, told, ways, "usage.no_decision"),
-            (deviates and self.model.spread is None, none, "fit it without that option", "usage.no_intervals"),
-        )
-        self.check_names()
+        yield self.proba or self.decision, told, ways, "usage.no_decision"
+        none = f"{self.shown} was fitted with --no-intervals, and has none"
+        yield self.deviates and self.model.spread is None, none, "fit it without that option", "usage.no_intervals"
 
     @property
     def names(self) -> list[str]:
@@ -223,11 +241,11 @@ class RidgeColumns(ModelColumns):
         firsts = {target: "_predicted" if target in self.kept else "" for target in self.model.targets}
         return [f"{target}{ending}" for target, first in firsts.items() for ending in (first, *endings)]
 
-    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def __call__(self, points: Points, engine: Engine) -> Written:
         """Return the columns, and the predictions of each target."""
         mean = self.model.predicted(points, engine)
         found = [mean]
-        if self.std or self.interval is not None:
+        if self.deviates:
             found.append(self.model.deviations(points, engine))
         if self.interval is not None:
             reach = self.model.reach(self.interval) * found[1]
@@ -236,27 +254,47 @@ class RidgeColumns(ModelColumns):
         columns = dict(zip(self.names, map(pa.array, values), strict=True))
         return columns, dict(zip(self.model.targets, mean.T, strict=True))
 
-    def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
-        """Return what a report tells of the model and its predictions."""
-        return {"task": "regress", "target": ", ".join(self.model.targets), **_ranges(sums)}
 
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ComponentColumns(ModelColumns):
     """Scores `pc1`, `pc2`, ...; or pre-images, in the columns and units of the data, and `reconstruction_error`.
 
     On request `residual`, how far each row is from its projection in feature space, squared.
     """
 
-    model: KpcaModel
-    reconstruct: bool
-    residual: bool
+    MODEL = KpcaModel
+    ESTIMATOR = "KernelPCA"
+    COMMAND = "transform"
+    DONE = "transformed"
+    components: int | None = None
+    reconstruct: bool = False
+    residual: bool = False
 
-    def __post_init__(self) -> None:
-        """Refuse a model without pre-images."""
-        if self.reconstruct and self.encoder:
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `kerntest inspect` tells of such models only; its intercepts are only their centring."""
+        model = self.model
+        values, shares = (tuple(one.tolist()) for one in (model.eigenvalues, model.ratios))
+        support = None if model.by_axes else model.n_train
+        return {"eigenvalues": values, "explained_variance_ratio": shares, "n_support": support, "intercepts": ()}
+
+    def checked(self) -> Self:
+        """Refuse what the model does not have; only as many components as were asked for are left."""
+        columns = super().checked()
+        return columns if self.components is None else replace(columns, model=self.model.first(self.components))
+
+    def refused(self) -> Iterator[Case]:
+        """Yield more components than there are; refuse a model without pre-images."""
+        asked, there = self.components, self.model.n_components
+        told = f"{self.shown} has {counted(there, 'component')}, not {asked:,}" if asked is not None else ""
+        yield (
+            asked is not None and not 1 <= asked <= there,
+            told,
+            "fit it again with more --components",
+            "usage.components",
+        )
+        if self.reconstruct:
             self.model.preimage_search()
-        self.check_names()
 
     @property
     def made(self) -> str:
@@ -273,7 +311,7 @@ class ComponentColumns(ModelColumns):
                 names.insert(one.place, one.name)
         return names + [ERROR] * self.reconstruct + [RESIDUAL] * self.residual
 
-    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def __call__(self, points: Points, engine: Engine) -> Written:
         """Return the columns, and residuals and errors of the rows."""
         sums: dict[str, NDArray[Any]] = {}
         # Whatever overflows shows in the columns.
@@ -283,7 +321,7 @@ class ComponentColumns(ModelColumns):
             else:
                 scores = self.model.scores(points, engine)
             self._check_finite(scores, *sums.values())
-            columns: list[Any] = list(scores.T)
+            columns = [*scores.T]
             if self.reconstruct:
                 columns, errors = self._preimages(points, scores, engine)
                 sums = errors | sums
@@ -303,7 +341,7 @@ class ComponentColumns(ModelColumns):
         return [*(_in_arrow(one, kinds.get(name, "number")) for name, one in images.items()), errors], sums
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
-        """Return what a report tells of the model and its columns."""
+        """Return means of residuals and errors."""
         means = {name: one.total / one.n for name, one in sums.items() if one.n}
         off = {name.removeprefix(OF): mean for name, mean in means.items() if name.startswith(OF)}
         categories = self.encoder.category_names
@@ -316,7 +354,7 @@ class ComponentColumns(ModelColumns):
                 ColumnError(name, changed=mean) if name in categories else ColumnError(name, rmse=math.sqrt(mean))
                 for name, mean in off.items()
             ),
-            "not_converged": int(sums[UNSETTLED].total) if UNSETTLED in sums else 0,
+            "not_converged": int(sums.get(UNSETTLED, Sums()).total),
         }
 
     def _check_finite(self, *numbers: Array) -> None:
@@ -326,6 +364,25 @@ class ComponentColumns(ModelColumns):
                 hint="look at the rows with `kerntest inspect`; or train the model again",
                 code="undecided.overflow",
             )
+
+
+KINDS: dict[str, type[ModelColumns]] = {one.MODEL.KIND: one for one in (SvmColumns, RidgeColumns, ComponentColumns)}
+
+
+def columns_to_write(path: str | PathLike[str], command: str, asked: dict[str, Any]) -> ModelColumns:
+    """Return what a command writes with the model of a file."""
+    file = read_model(path)
+    kind = KINDS.get(file.kind)
+    if kind is None or command != kind.COMMAND:
+        ways = {"predict": " DATA` predicts with it", "transform": " DATA` projects rows with it"}
+        way = "inspect" if kind is None else kind.COMMAND
+        raise ModelError(
+            f"{file.name} holds a model of kind {file.kind!r}, which `kerntest {command}` cannot apply",
+            hint=f"`kerntest {way} {file.name}{ways.get(way, '` says what it holds')}",
+            code="model.kind",
+            where={"file": file.name},
+        )
+    return kind(model=model_of(file, kind.MODEL), shown=file.name, **asked).checked()
 
 
 def _in_arrow(values: NDArray[Any], kind: str) -> Any:
@@ -356,33 +413,21 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
     with Path(path).open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256")
         size = stream.tell()
-    # A kind that a later version of this format adds is still told by name.
-    model = model_of(file, KINDS[file.kind][2]) if file.kind in KINDS else None
-    told: dict[str, Any] = {}
-    if isinstance(model, SvmModel):
-        told = {"task": model.task, "method": model.method, "target": model.target}
-        told |= {"classes": model.classes.names if model.classes else (), "probability": bool(model.sigmoids)}
-    elif isinstance(model, RidgeModel):
-        told = {"task": "regress", "target": ", ".join(model.targets), "lambda_": model.lambda_}
-        told["intervals"] = model.spread is not None
-    elif isinstance(model, KpcaModel):
-        told = {
-            "eigenvalues": tuple(model.eigenvalues.tolist()),
-            "explained_variance_ratio": tuple(model.ratios.tolist()),
-        }
     kernel = file.manifest.get("kernel")
-    if model is not None:
-        encoder, features, components = model.encoder, model.features, isinstance(model, KpcaModel)
+    told: dict[str, Any] = {}
+    # A kind that a later version of this format adds is still told by name.
+    if (kind := KINDS.get(file.kind)) is not None:
+        model = model_of(file, kind.MODEL)
+        encoder, features, expansion = model.encoder, model.features, model.expansion
+        told = {"n_support": len(expansion.coefficients), "intercepts": tuple(expansion.intercepts.tolist())}
+        told |= kind(model=model, shown=file.name).about
+        if features is not None:
+            told |= {"features": f"{features.kind}:{features.size}", "n_support": None}
         if encoder is None:
             kernel = "precomputed"
         else:
-            told |= {"scale": encoder.scale, "columns": tuple(map(_column, encoder.columns))}
-        if features is not None:
-            told["features"] = f"{features.kind}:{features.size}"
-        elif not (components and model.by_axes):
-            told["n_support"] = model.n_train if components else len(model.expansion.coefficients)
-        # Those of components are only their centring.
-        told["intercepts"] = () if components else tuple(model.expansion.intercepts.tolist())
+            columns = ({name: getattr(spec, name) for name in spec.stored_fields()} for spec in encoder.columns)
+            told |= {"scale": encoder.scale, "columns": tuple(ModelColumn(**one) for one in columns)}
     return ModelReport(
         name=file.name,
         kind=file.kind,
@@ -393,9 +438,3 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         sha256=digest.hexdigest(),
         **told,
     )
-
-
-def _column(spec: ColumnSpec) -> ModelColumn:
-    if spec.is_category:
-        return ModelColumn(spec.name, spec.kind, spec.levels)
-    return ModelColumn(spec.name, spec.kind, None, spec.centre, spec.spread, spec.written or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kerntest.errors import listed, shown_value
 from kerntest.report.results.record import Record
 from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, counted, name_list, number, percent, visible
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CLASSES_SHOWN = 12
+# Values of a column in a message.
+VALUES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,11 @@ class UnknownLevels(Record):
     column: str
     values: tuple[str, ...]
     rows: int
+
+    @property
+    def shown(self) -> str:
+        """The first few values in quotes."""
+        return listed([shown_value(value) for value in self.values], VALUES_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
