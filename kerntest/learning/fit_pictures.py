@@ -103,6 +103,8 @@ def draw_fit(
         axis.scatter(across[shown] * spec.spread + spec.centre, one.targets[shown, place], **look)
     axis.plot(grid, mean, color=panels.COLOUR_X, linewidth=1.8, label="fit")
     axis.set(xlim=(grid[0], grid[-1]), xlabel=panels.named(spec.name, 46), ylabel=panels.named(rows.names[place], 46))
+    if spec.kind == "date":
+        panels.write_dates(axis.xaxis, grid[0], grid[-1])
     axis.legend(**panels.LEGEND)
     panels.write_title(axis, "Fit and rows", remark)
 

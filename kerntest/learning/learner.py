@@ -136,6 +136,11 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
     _model: ModelT | None = None
     fit_: FitT | None = None
 
+    def __repr__(self) -> str:
+        usual = signature(type(self)).parameters
+        given = {name: value for name, value in self.get_params().items() if value != usual[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, and forget what was fitted."""
         for name in [name for name in params if name not in self.get_params()]:

@@ -96,6 +96,7 @@ def test_parameters_are_set_and_copied(name):
     learner = LEARNERS[name][0]
     copy = clone(learner)
     assert copy.get_params() == learner.get_params() | {"threads": None}
+    assert repr(type(learner)(scale="none")) == f"{type(learner).__name__}(scale='none')"
     assert copy.set_params(scale="standardize", threads=2).get_params()["scale"] == "standardize"
     with pytest.raises(UsageError, match="no parameter 'gamma'"):
         copy.set_params(gamma=2.0)

@@ -123,7 +123,7 @@ def test_an_outlier_detector_shows_where_rows_are_outliers_and_their_scores():
     assert sum(patch.get_height() for patch in scores.patches) == pytest.approx(2.0)
     assert "of 60 test rows are outliers" in made.get_suptitle()
     _, made = drawn_by(train_svm, numbers(3).drop(columns="y"), task="one-class")
-    assert legend(made.axes[0]) == ["60 training rows: 10 % below 0"]
+    assert legend(made.axes[0]) == ["60 training rows: 3.3 % outliers"]
 
 
 def test_roc_curves_go_from_corner_to_corner_in_the_colour_of_their_class():
@@ -263,6 +263,12 @@ def test_a_regression_over_one_column_shows_its_band_in_the_units_of_the_table(t
     rms = np.sqrt(np.mean(np.square(np.array(points(residuals))[:, 1])))
     assert [line.get_ydata()[0] for line in residuals.lines] == pytest.approx([0.0, -rms, rms], rel=1e-12)
     assert residuals.get_title().startswith("Residuals: test rows\n(dotted: RMSE ")
+
+
+def test_a_column_of_dates_has_dates_below_it():
+    days = pd.date_range("2024-03-01", periods=60)
+    _, made = drawn_by(train_ridge, numbers(1).assign(x0=days), target="y", render=True)
+    assert any("Apr" in text for text in tick_labels(panels(made)[0], "x"))
 
 
 def test_without_intervals_or_test_rows_a_fit_shows_neither():

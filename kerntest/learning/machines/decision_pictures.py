@@ -16,7 +16,7 @@ from kerntest.report.summaries.learner_summary import svm_sentence
 from kerntest.report.summaries.words import counted, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,8 +47,8 @@ def svm_picture(result: SvmResult, judged: JudgedMachine, epsilon: float, kind: 
     elif encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2:
         drawn.append(Regions(judged, encoder, engine).draw)
     if result.task == "one-class":
-        test = np.empty(0) if judged.test is None else judged.test.scores[:, 0]
-        drawn.append(partial(draw_scores, train=judged.train.scores[:, 0], test=test))
+        parts = [one.scores for one in (judged.train, judged.test) if one is not None]
+        drawn.append(partial(draw_scores, parts=parts, alike=judged.fit.model.alike))
     if result.confusion is not None:
         names, by_class = result.classes, judged.fit.model.class_scores(seen.scores)
         drawn.append(partial(draw_roc, codes=seen.rows.codes, by_class=by_class, names=names, rows=rows))
@@ -96,7 +96,7 @@ class Regions:
 
         def predicted(found: Array) -> NDArray[np.intp]:
             """Return classes; of an outlier detector 0 for outliers and 1 for the others."""
-            return (found[:, 0] >= 0).astype(np.intp) if model.classes is None else model.codes(found)
+            return model.alike(found).astype(np.intp) if model.classes is None else model.codes(found)
 
         def labels(scored: ScoredRows) -> NDArray[np.intp]:
             return predicted(scored.scores) if scored.rows.classes is None else scored.rows.codes
@@ -223,14 +223,13 @@ def _cell_text(count: int, support: int, *, with_share: bool) -> str:
     return f"{count:,}\n{share}"
 
 
-def draw_scores(axis: Any, train: Array, test: Array) -> None:
+def draw_scores(axis: Any, parts: Sequence[Array], alike: Callable[[Array], NDArray[np.bool_]]) -> None:
     """Draw the share of training and of test rows by their score, and the line below which rows are outliers."""
-    edges = np.histogram_bin_edges(np.concatenate([train, test]), bins=SCORE_BINS)
-    for scores, name, colour in ((train, "training row", panels.COLOUR_X), (test, "test row", panels.COLOUR_Y)):
-        if len(scores):
-            label = f"{counted(len(scores), name)}: {percent(float(np.mean(scores < 0)))} below 0"
-            weights = np.full(len(scores), 1.0 / len(scores))
-            axis.hist(scores, bins=edges, weights=weights, color=colour, alpha=0.45, label=label)
+    edges = np.histogram_bin_edges(np.concatenate(parts), bins=SCORE_BINS)
+    for scores, name, colour in zip(parts, ("training row", "test row"), panels.COLOURS, strict=False):
+        label = f"{counted(len(scores), name)}: {percent(float(np.mean(~alike(scores))))} outliers"
+        weights = np.full(len(scores), 1.0 / len(scores))
+        axis.hist(scores[:, 0], bins=edges, weights=weights, color=colour, alpha=0.45, label=label)
     axis.axvline(0.0, color="black", linewidth=1.1)
     axis.set(xlabel="score (decision function)", ylabel="share of the rows")
     axis.legend(**panels.LEGEND)

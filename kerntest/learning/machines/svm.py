@@ -480,7 +480,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             method=options.method,
             target=fit.model.target,
             classes=() if rows.classes is None else rows.classes.names,
-            outliers=float(np.mean(judged.seen.scores[:, 0] < 0)) if one_class else None,
+            outliers=float(np.mean(~fit.model.alike(judged.seen.scores))) if one_class else None,
             train=judged.train.metrics,
             test=None if judged.test is None else judged.test.metrics,
             baseline=judged.baseline,

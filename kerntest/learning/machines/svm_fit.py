@@ -21,7 +21,6 @@ from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, positive, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.cross_validation import EQUAL_SCORES
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
@@ -55,6 +54,8 @@ HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1
 NU_STEPS, WIDENINGS = 60, 7
 # The share of outliers of a one-class machine without a nu.
 ONE_CLASS_NU = 0.1
+# Support vectors on the boundary have a score of 0 but for what the solver leaves: this share of the offset.
+ON_BOUNDARY = 1e-6
 # Rounds of the perceptron, and numbers of the matrix that it keeps: 400 MB of them.
 EPOCHS, KEPT_NUMBERS = 100, 5 * 10**7
 
@@ -256,7 +257,11 @@ class SvmModel:
         """Return predictions as they stand in tables: classes, numbers, or whether a row is like the others."""
         if self.classes is not None:
             return self.classes.values(self.codes(scores))
-        return scores[:, 0] if self.task == "regress" else np.asarray(scores[:, 0] >= 0)
+        return scores[:, 0] if self.task == "regress" else self.alike(scores)
+
+    def alike(self, scores: Array) -> NDArray[np.bool_]:
+        """Return whether rows are like the training rows of a one-class machine: in front of its boundary, or on it."""
+        return np.asarray(scores[:, 0] >= -ON_BOUNDARY * abs(self.expansion.intercepts[0]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -481,9 +486,7 @@ class Machines:
         """Return the one-class machine (Schoelkopf et al. 2001): coefficients up to 1 with sum nu n, b = -rho."""
         n, nu = len(self.rows), ONE_CLASS_NU if self.options.nu is None else self.options.nu
         found = self._solved(self.matrix, Problem(np.ones(n), np.ones(n), np.zeros(n), total=nu * n))
-        # Support vectors on the boundary are inliers, whatever rounding makes of their zero.
-        intercept = found.intercept + EQUAL_SCORES * abs(found.intercept)
-        return Machine(np.arange(n), replace(found, intercept=intercept), 1.0)
+        return Machine(np.arange(n), found, 1.0)
 
     def _mean(self, place: int) -> Machine:
         """Return <phi(x), mu_c> - |mu_c|^2 / 2, largest for the nearest mean. Cost: O(n_c^2) kernel values."""

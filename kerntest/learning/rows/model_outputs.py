@@ -199,7 +199,7 @@ class SvmColumns(PredictionColumns):
             predicted = classes.values(codes)
             sums = {name: codes == place for place, name in enumerate(classes.names)}
         elif model.task == "one-class":
-            predicted = predicted >= 0
+            predicted = model.alike(scores)
             sums = {"true": predicted, "false": ~predicted}
         columns = [predicted]
         if self.decision:

@@ -236,7 +236,7 @@ class SvmResult(PredictorResult):
     accuracy, balanced_accuracy, roc_auc, confusion : optional
         Of a classifier, on that part.
     outliers : float or None
-        Of a one-class machine: the share of rows with a decision below 0, on that part.
+        Of a one-class machine: the share of rows with a score below -1e-6 |offset|, on that part.
     train, test : ClassificationMetrics, RegressionMetrics or None
         In full.
     baseline : Baseline or None
