@@ -50,8 +50,8 @@ LARGEST_VALUE = 1e150
 # The costs at which a machine without errors is looked for, the share of them that a coefficient may have, and what slack
 # is rounding.
 HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1e-4
-# Steps of the search for the cost of a nu, and widenings of where it is looked for: costs from 1e-12 to 1e9.
-NU_STEPS, WIDENINGS = 60, 7
+# How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
+WIDENINGS = 7
 # The share of outliers of a one-class machine without a nu.
 ONE_CLASS_NU = 0.1
 # Support vectors on the boundary have a score of 0 but for what the solver leaves: this share of the offset.
@@ -426,8 +426,10 @@ class Machines:
     def _by_nu(self, matrix: Matrix, signs: Array, nu: float, both: str) -> tuple[Solution, float]:
         """Return the nu-machine: the C-machine whose coefficients are the share nu of their bounds (Chang and Lin 2001).
 
-        sum a(C) / (C n) falls with C: its root is found by regula falsi (Illinois) on log C.
+        sum a(C) / (C n) falls with C: its root is found on log C, by the method of Brent (1973).
         """
+        from scipy.optimize import brentq  # noqa: PLC0415 - takes 0.14 s to load
+
         n, ones = len(signs), np.ones(len(signs))
 
         @cache
@@ -443,25 +445,14 @@ class Machines:
                 low, high = low - 3.0, low
             elif excess(high) > 0:
                 low, high = high, high + 2.0
-        at_low, at_high = excess(low), excess(high)
-        if at_high > 0:
-            least, cost = at_high + nu, math.exp(high)
+        if (over := excess(high)) > 0:
+            least, cost = over + nu, math.exp(high)
             # The next larger number of two digits.
             unit = 10.0 ** (math.floor(math.log10(least)) - 1)
             told = f"nu = {nu:g} is too small for {both}: even a cost of {cost:.1g} leaves a share of {least:.3g}"
             hint = f"--nu {(math.floor(least / unit) + 1) * unit:g} or more, or --C with a cost"
             raise UsageError(told, hint=hint, code="usage.nu")
-        best = low if abs(at_low) < abs(at_high) else high
-        for _ in range(NU_STEPS):
-            if abs(excess(best)) < 1e-7 * nu or high - low < 1e-10:
-                break
-            middle = high - at_high * (high - low) / (at_high - at_low)
-            # Not too near to an end, or the other end would never move.
-            best = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
-            if (found := excess(best)) > 0:
-                low, at_low, at_high = best, found, 0.5 * at_high
-            else:
-                high, at_high, at_low = best, found, 0.5 * at_low
+        best = brentq(excess, low, high, xtol=1e-10) if excess(low) > 0 else low
         solution = at(best)
         converged = solution.gap is None or solution.gap <= self.options.tolerance
         return replace(solution, converged=converged), math.exp(best)
