@@ -45,7 +45,7 @@ NAME_DRAWN = 28
 ROWS_DRAWN = 2000
 PICTURE_STREAM = 4
 # Axes reach so many times the distance of the 5 % and 95 % quantiles beyond them; further away lie outliers.
-FAR = 2.0
+FAR = 1.0
 # With more levels on an axis, single rows cannot be told from one another.
 LEVELS_ON_AXIS, LEVELS_DRAWN = 12, 20
 # Columns with so few different values have one point for all equal rows; of so few points, the rows are written.
@@ -70,7 +70,8 @@ class Files:
                 code="usage.witness",
                 where={"file": self.witness},
             )
-        self.kind = None if self.plot is None else panels.picture_kind(self.plot)
+        if self.plot is not None:
+            panels.picture_kind(self.plot)
         for path in filter(None, (self.witness, self.plot)):
             check_writable(path)
 
@@ -79,8 +80,8 @@ class Files:
         with written_together():
             if self.witness is not None:
                 write_file(self.witness, _table_bytes(columns(), self.witness))
-            if self.plot is not None and self.kind is not None:
-                write_file(self.plot, panels.picture_bytes(figure(), self.kind))
+            if self.plot is not None:
+                write_file(self.plot, panels.picture_bytes(figure(), panels.picture_kind(self.plot)))
 
     def write_of(self, analysis: exact.TwoSampleAnalysis | exact.IndependenceAnalysis) -> None:
         """Write those of a test."""
@@ -164,14 +165,17 @@ def null_curve(null: Null) -> tuple[Array, Array]:
 
 def two_sample_figure(analysis: exact.TwoSampleAnalysis) -> Any:
     """Return a figure of a test: null distribution, witness function and, if explained, effects and the first columns."""
-    result, names = analysis.result, _legend_names(*names_apart(analysis.tables))
+    result, names = analysis.result, [named(name, NAME_DRAWN) for name in names_apart(analysis.tables)]
     columns = () if result.explanation is None else result.explanation.columns
     statistic, title = f"MMD$^2$ ({result.estimator})", "If there were no difference"
-    first: list[panels.Panel | None] = [
+    first: list[panels.Panel] = [
         partial(draw_null, analysis=analysis, statistic=statistic, title=title, noun="kernels"),
         partial(_draw_witness, analysis=analysis, names=names),
-        *([partial(_draw_effects, columns=columns)] if columns else ()),
     ]
+    if columns:
+        effects, p = np.array([(one.effect_size, one.p_adjusted) for one in columns]).T
+        ranked = [one.column for one in columns]
+        first.append(partial(draw_effects, names=ranked, effects=effects, p=p, alpha=result.alpha))
     each = [partial(_draw_column, effect=one, tables=analysis.tables, names=names) for one in columns[:DISTRIBUTIONS]]
     drawn = panels.in_rows(each, 3)
     caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
@@ -179,72 +183,64 @@ def two_sample_figure(analysis: exact.TwoSampleAnalysis) -> Any:
     return panels.figure([first, *drawn], result.decision, width=5.2, heights=heights, caption=caption)
 
 
-def _legend_names(*names: str) -> list[str]:
-    """Return names of samples for a legend: of a long path the end, with X or Y where both have the same one."""
-    cut = [name if len(name) <= NAME_DRAWN else f"…{name[1 - NAME_DRAWN :]}" for name in names]
-    told = cut if cut[0] != cut[1] else [f"{letter}: {name}" for letter, name in zip("XY", cut, strict=True)]
-    return list(map(panels.literal, told))
-
-
-def _draw_samples(axis: Any, samples: Sequence[Array], edges: Array, names: Sequence[str], **style: Any) -> None:
-    """Draw the densities of both samples, or weights of their rows."""
-    weights = style.pop("weights", (None, None))
-    for values, colour, name, weight in zip(samples, (COLOUR_X, COLOUR_Y), names, weights, strict=True):
-        axis.hist(values, edges, weights=weight, color=colour, label=name, density=weight is None, **style)
+def _draw_samples(
+    axis: Any, samples: Sequence[Array], rows: Sequence[int], edges: Array, names: Sequence[str], **style: Any
+) -> None:
+    """Draw the distributions of both samples, as shares of so many rows of each."""
+    for values, n, colour, name in zip(samples, rows, (COLOUR_X, COLOUR_Y), names, strict=True):
+        axis.hist(values, edges, weights=np.full(len(values), 1.0 / n), color=colour, label=name, alpha=0.45)
+    axis.set(ylabel="share of the rows", **style)
 
 
 def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[str]) -> None:
     """Draw the witness function over one or two columns, or its values at the rows where there are more."""
     sample, in_x = analysis.sample, analysis.sample.labels == 1
-    if sample.category_names or len(sample.numeric_names) > 2:
+    if sample.category_names or len(sample.names) > 2:
         values = analysis.verdict.found.witness
-        edges = np.linspace(values.min(), values.max(), panels.bins(len(values)))
-        _draw_samples(axis, (values[in_x], values[~in_x]), edges, names, alpha=0.5)
+        both, told = (values[in_x], values[~in_x]), "witness function at the rows"
+        _draw_samples(axis, both, sample.sizes, panels.bin_edges(values), names, xlabel=told)
         axis.axvline(0.0, color="black", linewidth=0.8)
-        axis.set(xlabel="witness function at the rows", ylabel="density")
         write_title(axis, "Left: more typical of Y. Right: more typical of X")
         axis.legend(**LEGEND)
         return
-    # Far outliers would squeeze everything else: the grid covers 99 % of the rows with a margin.
-    low, high = np.quantile(sample.points.numeric, [0.005, 0.995], axis=0)
-    margin, count = 0.08 * (high - low) + 1e-12, LINE_POINTS if len(low) == 1 else MAP_POINTS
-    scaled = [np.linspace(a, b, count) for a, b in zip(low - margin, high + margin, strict=True)]
-    grid = [g * s + c for g, s, c in zip(scaled, sample.spread, sample.centre, strict=True)]
+    count = LINE_POINTS if len(sample.names) == 1 else MAP_POINTS
+    scaled = np.stack([_span(column, count) for column in sample.points.numeric.T])
     mesh = np.meshgrid(*scaled)
-    at = Points.of(np.column_stack([part.ravel() for part in mesh]))
     weights = np.where(in_x, 1.0 / in_x.sum(), -1.0 / (~in_x).sum())
+    at = Points.of(np.column_stack([part.ravel() for part in mesh]))
     values = sum_of_kernels(analysis.verdict.kernels[0], sample.points, weights, at).reshape(mesh[0].shape)
-    rows = sample.points.numeric * sample.spread + sample.centre
-    axis.set_xlabel(named(sample.numeric_names[0]))
+    grid, columns = (
+        part * sample.spread[:, None] + sample.centre[:, None] for part in (scaled, sample.points.numeric.T)
+    )
     if len(grid) == 1:
-        edges = np.linspace(grid[0][0], grid[0][-1], panels.bins(len(rows)))
-        _draw_samples(axis, (rows[in_x, 0], rows[~in_x, 0]), edges, names, alpha=0.35)
-        axis.set_ylabel("density of the rows")
+        edges = np.linspace(grid[0, 0], grid[0, -1], panels.bins(columns.size) + 1)
+        _draw_samples(axis, (columns[0, in_x], columns[0, ~in_x]), sample.sizes, edges, names)
         draw_curve(axis, grid[0], values, "witness function")
     else:
-        axis.set_ylabel(named(sample.numeric_names[1]))
         reach = float(np.abs(values).max()) or 1.0
         drawn = axis.contourf(*grid, values, levels=np.linspace(-reach, reach, 22), cmap="RdBu", alpha=0.75)
         axis.contour(*grid, values, levels=[0.0], colors="black", linewidths=0.8)
-        for own, marker, colour, name in zip((rows[in_x], rows[~in_x]), "o^", (COLOUR_X, COLOUR_Y), names, strict=True):
+        for side, marker, colour, name in zip((in_x, ~in_x), "o^", (COLOUR_X, COLOUR_Y), names, strict=True):
+            own = columns[:, side]
             style = {"marker": marker, "color": colour, "edgecolor": "white", "linewidth": 0.4}
-            axis.scatter(*own[panels.evenly(len(own))].T, s=16, label=name, **style)
-        ticks = panels.matplotlib("ticker").MaxNLocator(6)
-        panels.draw_bar(axis, drawn, "witness function", shrink=1.0, ticks=ticks)
+            axis.scatter(*own[:, panels.evenly(own.shape[1])], s=16, label=name, **style)
+        axis.set(xlim=grid[0, [0, -1]], ylim=grid[1, [0, -1]], ylabel=named(sample.names[1]))
+        panels.draw_bar(axis, drawn, "witness function", ticks=panels.matplotlib("ticker").MaxNLocator(6))
         axis.legend(**LEGEND)
+    axis.set_xlabel(named(sample.names[0]))
     write_title(axis, "Above 0: X is denser. Below: Y is")
 
 
-def _draw_effects(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
+def draw_effects(axis: Any, names: Sequence[str], effects: Array, p: Array, alpha: float) -> None:
     """Draw a bar for each of the first columns, the first on top."""
-    shown = columns[:BARS_DRAWN][::-1]
-    sizes = np.array([column.effect_size for column in shown])
-    colours = [COLOUR_Y if column.p_adjusted <= 0.05 else NEUTRAL for column in shown]
-    texts = [f"p = {number(column.p_adjusted, 2)}" for column in shown]
-    panels.draw_bars(axis, [panels.abridged(column.column, 24) for column in shown], sizes, texts, color=colours)
-    axis.set(xlim=(0.0, 1.3 * max(*sizes, 0.05)), xlabel="effect size (coloured: corrected p <= 0.05)")
-    more = f" (first {len(shown)} of {len(columns)})" if len(columns) > len(shown) else ""
-    write_title(axis, f"Each column alone{more}")
+    shown = np.arange(min(BARS_DRAWN, len(names)))[::-1]
+    texts = [f"{effects[place]:.2f}   p = {number(p[place], 2)}" for place in shown]
+    colours = np.where(p[shown] <= alpha, COLOUR_Y, NEUTRAL)
+    panels.draw_bars(axis, [panels.abridged(names[place], 24) for place in shown], effects[shown], texts, color=colours)
+    widest = 1.45 * float(effects.max(initial=0.05))
+    axis.set(xlim=(0.0, widest), xlabel=f"effect size (coloured: corrected p <= {number(alpha)})")
+    more = f"first {len(shown)} of {len(names)}" if len(shown) < len(names) else ""
+    write_title(axis, "Each column alone", more)
 
 
 def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names: Sequence[str]) -> None:
@@ -255,23 +251,20 @@ def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names
         for share, colour, name, offset in zip(shares, (COLOUR_X, COLOUR_Y), names, (-0.2, 0.2), strict=True):
             axis.bar(np.arange(len(values)) + offset, share, width=0.4, color=colour, label=name)
         axis.set_xticks(range(len(values)), [named(value, 10) for value in values])
+        axis.set_ylabel("share of the rows")
     else:
         common = common_number(x, y)
-        drawn = [one.values if common is None else one.values[one.values != common] for one in (x, y)]
+        drawn = [one.values[one.values != common] for one in (x, y)]
         if len(both := np.concatenate(drawn)):
-            # Far outliers would squeeze everything else: drawn is where 99 % of the rows lie.
-            edges = panels.bin_edges(np.clip(both, *np.quantile(both, [0.005, 0.995])), panels.bins(len(both)))
-            weights = [np.full(len(own), 1.0 / len(all_.values)) for own, all_ in zip(drawn, (x, y), strict=True)]
-            _draw_samples(axis, drawn, edges, names, alpha=0.5, weights=weights)
-            if x.kind != "date" or not panels.write_dates(axis.xaxis, edges[0], edges[-1]):
-                axis.locator_params(axis="x", nbins=6)
-        if effect.x is not None and effect.y is not None and effect.x.value is not None:
+            edges = panels.bin_edges(_span(both, 2), panels.bins(len(both)))
+            _draw_samples(axis, drawn, (len(x.values), len(y.values)), edges, names)
+            _set_ticks(axis, "x", edges[[0, -1]], is_date=x.kind == "date")
+        if common is not None and effect.x is not None and effect.y is not None:
             shares_of = " and ".join(percent(one.share or 0.0) for one in (effect.x, effect.y))
-            told = panels.literal(f"not drawn: {effect.x.value} in {shares_of} of the rows")
-            axis.set_xlabel(told, fontsize=9)
+            axis.set_xlabel(panels.literal(f"not drawn: {effect.x.value} in {shares_of} of the rows"), fontsize=9)
     told = f"effect {number(effect.effect_size, 2)}, p = {number(effect.p_adjusted, 2)}"
     write_title(axis, f"{named(effect.column)}: {told}")
-    axis.set(ylabel="share of the rows", ymargin=0.25)
+    axis.set_ymargin(0.25)
     axis.legend(frameon=False, fontsize=8)
 
 
@@ -302,7 +295,7 @@ def pair_figure(analysis: exact.IndependenceAnalysis) -> Any:
         told = f"; f(x) and g(y) have correlation {number(found.correlation, 2)}"
         heading += told if found.value > 0 else ": no function of x varies with one of y"
         caption = f"f(x) and g(y) are those of the kernels {shortened_kernel(result.kernel)}"
-    if x.column and y.column and max(len(x.levels), len(y.levels)) <= LEVELS_ON_AXIS:
+    if x.alone and y.alone and max(len(x.levels), len(y.levels)) <= LEVELS_ON_AXIS:
         drawn.append(partial(_draw_rows, x=x, y=y, heading=heading, remark=remark))
     elif functions:
         drawn.append(partial(_draw_functions_of_rows, x=x, y=y, heading=heading, remark=remark))
@@ -318,61 +311,47 @@ def pair_figure(analysis: exact.IndependenceAnalysis) -> Any:
 class Side:
     """One of the two variables: the only column that its kernel sees, if it is one, and its witness function.
 
-    A column of categories has the places of their levels for values, in ascending order of the function.
+    `values` are those of the column at the rows, of categories the places of their levels.
     """
 
     def __init__(self, analysis: exact.IndependenceAnalysis, which: int, rows: NDArray[np.intp]) -> None:
         whole: Variable = analysis.paired.variables[which]
         self.name, self.colour = (("f(x)", COLOUR_X), ("g(y)", COLOUR_Y))[which]
         self.drawn, self.function = whole.take(rows).points, np.zeros(len(rows))
-        self.grid = self.curve = self.values = np.empty(0)
-        self.levels: tuple[str, ...] = ()
-        used = (analysis.result.columns_x, analysis.result.columns_y)[which]
-        self.columns, self.column = len(used), used[0] if len(used) == 1 else ""
-        if not self.column:
+        self.used = (analysis.result.columns_x, analysis.result.columns_y)[which]
+        self.alone, self.levels, centre, spread = len(self.used) == 1, tuple[str, ...](), 0.0, 1.0
+        if not self.alone:
             return
-        self.place, p = whole.names.index(self.column), len(whole.numeric_names)
+        self.place, p = whole.names.index(self.used[0]), len(whole.numeric_names)
+        self.is_date = analysis.groups.tables[which][self.used[0]].kind == "date"
         if self.place < p:
-            self.centre, self.spread = whole.centre[self.place], whole.spread[self.place]
-            self.ends = _limits(whole.points.numeric[:, self.place])
-            self.limits = self.ends * self.spread + self.centre
-            self.values = self.drawn.numeric[:, self.place] * self.spread + self.centre
-            self.is_date = analysis.groups.tables[which][self.column].kind == "date"
+            values, centre = whole.points.numeric[:, self.place], whole.centre[self.place]
+            spread, self.scaled = whole.spread[self.place], _span(values, LINE_POINTS)
         else:
             self.place -= p
-            self.levels = whole.levels[self.place]
-            self.limits = np.array([-0.6, len(self.levels) - 0.4])
-            self.values = self.drawn.codes[:, self.place].astype(np.float64)
-            self.counts = np.bincount(whole.points.codes[:, self.place], minlength=len(self.levels))
+            codes, self.levels = whole.points.codes[:, self.place], whole.levels[self.place]
+            self.scaled, values = np.arange(1.0 * len(self.levels)), codes.astype(np.float64)
+            self.counts = np.bincount(codes, minlength=len(self.levels))
+        self.grid, self.values = self.scaled * spread + centre, values[rows] * spread + centre
+        self.limits = self.grid[[0, -1]] + ([-0.6, 0.6] if self.levels else 0.0)
 
     def take_function(self, at_rows: Array, function: Callable[[Points], Array]) -> None:
-        """Keep the witness function at the rows and over the only column, whose levels it orders."""
+        """Keep the witness function at the rows and over the only column."""
         self.function = at_rows
-        if not self.column:
-            return
-        # The kernel sees this column only: the others may be those of the first row.
-        points = self.drawn.take(np.zeros(len(self.levels) or LINE_POINTS, dtype=np.intp))
-        if not self.levels:
-            points.numeric[:, self.place] = scaled = np.linspace(self.ends[0], self.ends[1], LINE_POINTS)
-            self.grid, self.curve = scaled * self.spread + self.centre, function(points)
-            return
-        points.codes[:, self.place] = np.arange(len(self.levels))
-        curve = function(points)
-        order = np.argsort(curve, kind="stable")
-        self.curve, self.counts = curve[order], self.counts[order]
-        self.levels = tuple(self.levels[code] for code in order)
-        self.values = np.argsort(order)[self.drawn.codes[:, self.place]].astype(np.float64)
+        if self.alone:
+            # The kernel sees this column only: the others may be those of the first row.
+            points = self.drawn.take(np.zeros(len(self.grid), dtype=np.intp))
+            (points.codes if self.levels else points.numeric)[:, self.place] = self.scaled
+            self.curve = function(points)
 
     def set_axis(self, axis: Any, which: str) -> NDArray[np.bool_]:
         """Label an axis with the column, and return which rows lie beyond it."""
         low, high = self.limits
+        axis.set(**{f"{which}label": named(self.used[0]), f"{which}lim": (low, high)})
         if self.levels:
-            most = 12 if which == "x" else 16
-            panels.write_levels(axis, which, [panels.abridged(level, most) for level in self.levels])
-        elif not self.is_date or not panels.write_dates(getattr(axis, f"{which}axis"), low, high):
-            whole = bool(np.allclose(self.values, np.round(self.values), rtol=1e-12, atol=1e-9))
-            axis.locator_params(axis=which, nbins=7, integer=whole)
-        axis.set(**{f"{which}label": named(self.column), f"{which}lim": (low, high)})
+            panels.write_levels(axis, which, [panels.abridged(level, 14) for level in self.levels])
+        else:
+            _set_ticks(axis, which, self.limits, is_date=self.is_date)
         return np.asarray((self.values < low) | (self.values > high))
 
     def places(self) -> Array:
@@ -385,37 +364,41 @@ class Side:
         told = ""
         if self.levels:
             # Those with the largest values of either sign.
-            shown = np.sort(np.argsort(-np.abs(self.curve), kind="stable")[:LEVELS_DRAWN])
+            shown = np.argsort(-np.abs(self.curve), kind="stable")[:LEVELS_DRAWN]
+            shown = shown[np.argsort(self.curve[shown], kind="stable")]
             names = [f"{panels.abridged(self.levels[place], 20)}  ({self.counts[place]:,})" for place in shown]
             panels.draw_bars(axis, names, self.curve[shown], color=self.colour, alpha=0.8)
-            axis.axvline(0.0, color="black", linewidth=0.8)
-            axis.set(xlabel=self.name, ylabel=named(self.column))
+            axis.set(xlabel=self.name, ylabel=named(self.used[0]))
             told = f"{len(shown)} of {len(self.curve):,} levels" if len(shown) < len(self.curve) else ""
-        else:
-            axis.set_ylabel("rows")
-            axis.locator_params(axis="y", integer=True)
-        if not self.column:
-            axis.hist(self.function, bins=panels.bin_edges(self.function), color=self.colour, alpha=0.5)
-            axis.axvline(0.0, color="black", linewidth=0.8)
-            axis.set_xlabel(f"{self.name} at the rows")
-            told = f"{self.columns:,} columns"
-        elif not self.levels:
-            # Rows far away fall into no bin.
+        elif self.alone:
             edges = np.linspace(self.limits[0], self.limits[1], panels.bins(len(self.values)) + 1)
             axis.hist(self.values, bins=edges, color=self.colour, alpha=0.3, label="rows")
             self.set_axis(axis, "x")
+            axis.set_ylabel("rows")
             draw_curve(axis, self.grid, self.curve, self.name)
+        else:
+            axis.hist(self.function, bins=panels.bin_edges(self.function), color=self.colour, alpha=0.5)
+            axis.set(xlabel=f"{self.name} at the rows", ylabel="rows")
+            told = f"{len(self.used):,} columns"
+        if self.levels or not self.alone:
+            axis.axvline(0.0, color="black", linewidth=0.8)
         what = f"high where {other} tends to be high" if self.function.any() else "0 everywhere"
         write_title(axis, f"{self.name}: {what}", told, remark)
 
 
-def _limits(values: Array) -> Array:
-    """Return the ends of an axis for these values with a margin: of all, unless a few lie far away from the others."""
+def _span(values: Array, count: int) -> Array:
+    """Return numbers along an axis for these values with a margin: of all, unless a few lie far away from the others."""
     low, inner_low, inner_high, high = np.quantile(values, [0.0, 0.05, 0.95, 1.0])
     if (reach := FAR * (inner_high - inner_low)) > 0:
         low, high = max(low, inner_low - reach), min(high, inner_high + reach)
-    margin = 0.06 * (high - low)
-    return np.array([low - margin, high + margin])
+    margin = 0.06 * (high - low) + 1e-12
+    return np.linspace(low - margin, high + margin, count)
+
+
+def _set_ticks(axis: Any, which: str, limits: Array, *, is_date: bool) -> None:
+    """Write few numbers at an axis, or dates."""
+    if not is_date or not panels.write_dates(getattr(axis, f"{which}axis"), *limits):
+        axis.locator_params(axis=which, nbins=6)
 
 
 def _draw_rows(axis: Any, x: Side, y: Side, heading: str, remark: str) -> None:
@@ -431,13 +414,10 @@ def _draw_rows(axis: Any, x: Side, y: Side, heading: str, remark: str) -> None:
         sizes = np.maximum(widest**2 * counts / counts.max(), 6.0)
         for place, count, size in zip(places, counts, sizes, strict=True) if len(places) <= COUNTS_WRITTEN else ():
             panels.write_beside(axis, f"{count:,}", place, np.sqrt(size) / 2 + 2)
-    reach = float(np.abs(products).max())
-    shades: dict[str, Any] = {"color": NEUTRAL, "edgecolor": "white"}
     # The most telling rows lie on top.
-    order = np.argsort(np.abs(products), kind="stable")
-    if reach > 0:
-        shades = {"c": products[order], "cmap": "RdBu", "vmin": -reach, "vmax": reach, "edgecolor": NEUTRAL}
-    points = axis.scatter(*drawn[order].T, s=sizes[order], linewidth=0.4, **shades)
+    order, reach = np.argsort(np.abs(products), kind="stable"), float(np.abs(products).max())
+    shades = {"c": products[order], "cmap": "RdBu", "vmin": -reach or -1.0, "vmax": reach or 1.0}
+    points = axis.scatter(*drawn[order].T, s=sizes[order], linewidth=0.4, edgecolor=NEUTRAL, **shades)
     if reach > 0:
         # Beside its own axis: one of the layout would take room from all the panels of the column.
         bar = axis.figure.colorbar(points, cax=axis.inset_axes((1.03, 0.0, 0.035, 1.0)))
@@ -461,18 +441,15 @@ def _draw_lags(axis: Any, result: Any, n: int, statistics: Array, name: str) -> 
     """Draw the statistic against the lag; the lags between, which do not stand for independence, are shaded."""
     minimum, strongest = result.lags.minimum, result.lags.strongest
     lags = np.arange(minimum, n - minimum + 1)
-    lags = np.where(lags <= n // 2, lags, lags - n)
-    for side in (lags < 0, lags > 0):
-        order = np.argsort(lags[side])
-        marker = "." if len(order) < 60 else None
-        axis.plot(lags[side][order], statistics[side][order], color=NEUTRAL, linewidth=1.0, marker=marker)
+    later = lags <= n // 2
+    for side, shift in ((~later, n), (later, 0)):
+        axis.plot(lags[side] - shift, statistics[side], color=NEUTRAL, linewidth=1.0)
     axis.axvspan(-minimum + 0.5, minimum - 0.5, color=NEUTRAL, alpha=0.15, linewidth=0)
     axis.axhline(result.statistic, color=COLOUR_Y, linewidth=0.8, linestyle=":")
-    axis.plot([0], [result.statistic], "o", color=COLOUR_Y, label="observed, lag 0", linestyle="none")
+    axis.plot([0], [result.statistic], "o", color=COLOUR_Y, label="observed, lag 0")
     if strongest:
-        style = {"color": COLOUR_X, "markersize": 6, "linestyle": "none"}
-        label = f"largest of all, lag {strongest:+,}"
-        axis.plot([strongest], [result.lags.statistic_at_strongest], "^", label=label, **style)
+        at, label = result.lags.statistic_at_strongest, f"largest of all, lag {strongest:+,}"
+        axis.plot([strongest], [at], "^", color=COLOUR_X, label=label)
     axis.set(xlabel="lag: row i of x with row i + lag of y", ylabel=name, xmargin=0.01)
     axis.legend(frameon=False, fontsize=8, loc="upper right")
     write_title(axis, f"Lags of {minimum:,} rows and more stand for independence; grey: those below")

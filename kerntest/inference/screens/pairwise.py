@@ -20,7 +20,7 @@ from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, listed, one_of, telling
 from kerntest.inference.exact import held_by_stacks, runs_of
-from kerntest.inference.explain.pictures import Files
+from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
 from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Variable
@@ -57,7 +57,6 @@ SAME_RANK = 1e-8
 BLOCK = 2**17
 # Runs of this many entries are compared one by one before runs are merged.
 SHORT_RUN = 8
-BARS_DRAWN = 30
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 
@@ -476,75 +475,40 @@ def pairs_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: 
 
     It grows with the columns, up to a limit; legible to about 60 of them.
     """
-    columns = len(names)
+    columns, roomy = len(names), len(names) <= panels.CELLS_WITH_TEXT
     # Cells of 0.6 inch, smaller with many columns.
     side = max(float(np.clip(0.6 * columns, 2.4, 9.0)), min(0.17 * columns, 16.0))
-    cell = panels.POINTS_PER_INCH * side / max(columns, 1)
-    size, longest = float(np.clip(0.75 * cell, 5.0, 9.0)), 24 if columns <= panels.CELLS_WITH_TEXT else 20
-    room = min(longest, max((len(visible(name)) for name in names), default=0)) * 0.6 * size / panels.POINTS_PER_INCH
+    cell = panels.POINTS_PER_INCH * side / columns
+    size, longest = float(np.clip(0.75 * cell, 5.0, 9.0)), 24 if roomy else 20
+    room = min(longest, max(len(visible(name)) for name in names)) * 0.6 * size / panels.POINTS_PER_INCH
 
     def draw(axis: Any) -> None:
-        tested = ~np.isnan(effect) & ~np.isnan(adjusted_p) & ~np.eye(columns, dtype=np.bool_)
-        shown = np.where(tested, effect, np.nan)
+        shown = np.where(np.isnan(adjusted_p) | np.eye(columns, dtype=np.bool_), np.nan, effect)
         panels.draw_cells(axis, shown, 0.0, 1.0, "effect size")
-        for place in np.arange(columns) - 0.5:
-            axis.add_patch(
-                panels.matplotlib("patches").Rectangle((place, place), 1, 1, color="white", lw=0, zorder=0.5)
-            )
-        if columns <= panels.CELLS_WITH_TEXT:
+        if roomy:
             panels.write_cells(axis, [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in shown], shown)
-        significant = tested & (adjusted_p <= alpha)
-        _mark(axis, significant, cell)
+        rows, across = np.nonzero(~np.isnan(shown) & (adjusted_p <= alpha))
+        # Where cells have values, into their upper right corner.
+        away, diameter = 0.34 if roomy else 0.0, float(np.clip(0.32 * cell, 1.5, 6.0))
+        axis.scatter(across + away, rows - away, s=diameter**2, color=panels.COLOUR_Y, edgecolor="white", linewidth=0.3)
         ticks = range(0, columns, max(1, int(np.ceil(1.1 * size / cell))))
         labels = [panels.named(names[place], longest) for place in ticks]
         axis.set_xticks(ticks, labels, rotation=90, fontsize=size)
         axis.set_yticks(ticks, labels, fontsize=size)
-        axis.set_ylim(columns - 0.5, -0.5)
-        axis.set_aspect("equal")
-        pairs = counted(int(np.count_nonzero(np.triu(significant))), "pair")
-        handles = [panels.mark(f"adjusted p <= {number(alpha)}: {pairs}", marker="o", color=panels.COLOUR_Y)]
-        if (~tested).sum() > columns:
-            handles.append(panels.matplotlib("patches").Patch(label="not tested", **panels.HATCHED))
+        axis.set(ylim=(columns - 0.5, -0.5), aspect="equal")
+        told = f"adjusted p <= {number(alpha)}: {counted(len(rows) // 2, 'pair')}"
+        untested = panels.matplotlib("patches").Patch(label="not tested", **panels.HATCHED)
+        handles = [panels.mark(told, marker="o", color=panels.COLOUR_Y), untested]
         axis.figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
 
     return panels.figure([[draw]], title, width=side + room + 1.4, heights=side + room + 0.7)
 
 
-def _mark(axis: Any, significant: Any, cell: float) -> None:
-    """Put a dot into each significant cell; where cells have values, into their upper right corner."""
-    rows, columns = np.nonzero(significant)
-    away = 0.34 if len(significant) <= panels.CELLS_WITH_TEXT else 0.0
-    diameter = float(np.clip(0.32 * cell, 1.5, 6.0))
-    style = {"color": panels.COLOUR_Y, "edgecolor": "white", "linewidth": 0.08 * diameter}
-    axis.scatter(columns + away, rows - away, s=diameter**2, **style)
-
-
 def ranking_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: float, title: str) -> Any:
     """Return a ranking of the columns that depend most on a target: a bar for each, the largest on top."""
-    (tested,) = np.nonzero(~np.isnan(effect) & ~np.isnan(adjusted_p))
+    (tested,) = np.nonzero(~np.isnan(adjusted_p))
     # Equal effects by p-value, then in the order of the table.
-    shown = tested[np.lexsort([adjusted_p[tested], -effect[tested]])][:BARS_DRAWN]
-
-    def draw(axis: Any) -> None:
-        texts = [f"{effect[place]:.2f}   {_p_text(adjusted_p[place])}" for place in shown]
-        colours = np.where(adjusted_p[shown] <= alpha, panels.COLOUR_Y, panels.NEUTRAL)
-        panels.draw_bars(
-            axis, [panels.abridged(names[place], 32) for place in shown], effect[shown], texts, color=colours
-        )
-        axis.set(xlim=(0, 1), ylim=(max(len(shown), 1) - 0.4, -0.6))
-        axis.set_xlabel("effect size; beside it the adjusted p-value")
-        drawn = f"first {len(shown)} of " if len(shown) < len(tested) else ""
-        untested = f", {len(names) - len(tested)} not tested" if len(tested) < len(names) else ""
-        axis.set_title(f"{drawn}{counted(len(tested), 'column')}{untested}", fontsize=9, loc="left")
-        handles = [
-            panels.matplotlib("patches").Patch(color=colour, label=f"adjusted p {sign} {number(alpha)}")
-            for sign, colour in (("<=", panels.COLOUR_Y), (">", panels.NEUTRAL))
-        ]
-        axis.figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-
-    return panels.figure([[draw]], title, width=7.0, heights=1.1 + 0.26 * max(len(shown), 3))
-
-
-def _p_text(p: float) -> str:
-    """Return an adjusted p-value, which may have underflowed."""
-    return f"p = {number(p, 2)}" if p > 0 else "p < 1e-300"
+    ranked = tested[np.lexsort([adjusted_p[tested], -effect[tested]])]
+    shown = [names[place] for place in ranked]
+    draw = partial(draw_effects, names=shown, effects=effect[ranked], p=adjusted_p[ranked], alpha=alpha)
+    return panels.figure([[draw]], title, width=7.0, heights=1.1 + 0.26 * max(min(len(shown), BARS_DRAWN), 3))
