@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import sys
-import textwrap
 import threading
 import time
 import unicodedata
@@ -22,6 +21,7 @@ from typing import IO, Any
 import click
 
 from kerntest.cli.manual import DocumentedGroup
+from kerntest.cli.options import see_help
 from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.summaries.words import visible
 
@@ -34,35 +34,30 @@ SECONDS_TO_JUDGE, SHARE_TO_JUDGE = 5.0, 0.05
 WIPED = "\r\x1b[2K"
 # What shells add to the number of the signal that ended a process.
 SHELL_SIGNAL = 128
-COLOURS = {"error": "1;31", "warning": "1;33", "hint": "1;36"}
+COLOURS = {"error": "red", "warning": "yellow", "hint": "cyan"}
 # Holds something while a line stands in place.
 _IN_PLACE: list[bool] = []
 # Quoted text of more than 200 characters, of which 60 are shown.
 _LONG_QUOTE = re.compile(r"(['\"])((?:(?!\1).){60})(?:(?!\1).){141,}\1")
 
 
-def say(text: str, *, label: str = "", whole: bool = False) -> None:
-    """Write one message to stderr; a stderr that is closed or full is no reason to fail.
-
-    On a terminal lines end between words, unless the text is to stay `whole`.
-    """
-    if sys.stderr is None:
-        return
-    shown = f"{label}: {text}" if label else text
-    if not whole and is_terminal(sys.stderr):
-        shown = textwrap.fill(shown, terminal_width(sys.stderr), break_long_words=False, break_on_hyphens=False)
+def say(text: str, *, label: str = "") -> None:
+    """Write one message to stderr."""
     if label and uses_colour(sys.stderr):
-        shown = shown.replace(f"{label}:", f"\x1b[{COLOURS.get(label, '1')}m{label}:\x1b[0m", 1)
-    _write(f"{shown}\n")
+        label = click.style(f"{label}:", fg=COLOURS.get(label), bold=True)
+    elif label:
+        label += ":"
+    write(f"{label} {text}\n" if label else f"{text}\n")
 
 
-def _write(text: str, *, in_place: bool = False) -> None:
+def write(text: str, *, in_place: bool = False) -> None:
     """Write to stderr; what stands `in_place` is wiped off its line by what is written next."""
     shown = f"{WIPED}{text}" if _IN_PLACE else text
     if in_place:
         # Before it is written: a signal may come at any time.
         _IN_PLACE[:] = [True]
-    with suppress(OSError, ValueError):
+    # A stderr that is closed, full, or in the middle of what a signal has interrupted is no reason to fail.
+    with suppress(Exception):
         sys.stderr.write(shown)
         sys.stderr.flush()
     if not in_place:
@@ -82,12 +77,9 @@ def uses_colour(stream: IO[Any] | None) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def terminal_width(stream: IO[Any] | None = None) -> int:
-    """Return the width of the terminal that a stream leads to, or stdout; 100 where there is none."""
-    columns = PIPED_WIDTH
-    with suppress(OSError, ValueError):
-        columns = columns if stream is None else os.get_terminal_size(stream.fileno()).columns
-    return max(NARROWEST, shutil.get_terminal_size((columns, 24)).columns)
+def terminal_width() -> int:
+    """Return the width of the terminal; 100 where there is none."""
+    return max(NARROWEST, shutil.get_terminal_size((PIPED_WIDTH, 24)).columns)
 
 
 @contextmanager
@@ -96,7 +88,7 @@ def progress_bar(*, quiet: bool, doing: str = "testing") -> Iterator[ProgressCal
     if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield None
         return
-    bar = _PatientBar(PATIENCE_SECONDS, doing)
+    bar = _PatientBar(doing)
     try:
         yield bar.advance
     finally:
@@ -109,42 +101,34 @@ class _PatientBar:
     It is one line, which no thread of its own draws: nothing comes after what a run that is interrupted says last.
     """
 
-    def __init__(self, patience: float, doing: str = "testing") -> None:
-        self._doing = doing
-        self._appears = time.monotonic() + patience
-        self._lock = threading.Lock()
-        self._drawn = ""
-        # When and where the stage that is under way was first seen.
-        self._since, self._from, self._total = 0.0, 0, 0
+    def __init__(self, doing: str) -> None:
+        self._doing, self._appears = doing, time.monotonic() + PATIENCE_SECONDS
+        self._lock, self._drawn = threading.Lock(), ""
+        # When, at how much and of how much the stage that is under way was first seen.
+        self._stage = (0.0, 0, 0)
 
     def advance(self, done: int, total: int) -> None:
-        """Show how far the work is."""
+        """Show how far the work is and, once that tells it, the time left."""
         now = time.monotonic()
         with self._lock:
-            if total != self._total or done < self._from:
-                self._since, self._from, self._total = now, done, total
-            line = self._line(done, total, now - self._since)
+            if total != self._stage[2] or done < self._stage[1]:
+                self._stage = (now, done, total)
+            since, start, _ = self._stage
+            share, left = min(done / max(total, 1), 1.0), ""
+            if now - since >= SECONDS_TO_JUDGE and share >= SHARE_TO_JUDGE and done > start:
+                left = f" {timedelta(seconds=round((now - since) * (total - done) / (done - start)))} left"
+            width = max(10, min(40, terminal_width() - len(self._doing) - 20))
+            line = f"{self._doing} {'#' * round(share * width):.<{width}} {int(100 * share):>3}%{left}"
             if now >= self._appears and line != self._drawn:
                 self._drawn = line
-                _write(line, in_place=True)
-
-    def _line(self, done: int, total: int, seconds: float) -> str:
-        """Return the bar with the share that is done, and once that tells it, the time left."""
-        share = min(done / max(total, 1), 1.0)
-        width = max(10, min(40, terminal_width() - len(self._doing) - 20))
-        full = round(share * width)
-        left = ""
-        if seconds >= SECONDS_TO_JUDGE and share >= SHARE_TO_JUDGE and done > self._from:
-            left = f" {timedelta(seconds=round(seconds * (total - done) / (done - self._from)))} left"
-        return f"{self._doing} {'#' * full}{'.' * (width - full)} {int(100 * share):>3}%{left}"
+                write(line, in_place=True)
 
     def close(self) -> None:
         """Wipe the bar off the screen."""
         with self._lock:
             # What is done later by threads that go on is not shown any more.
             self._appears = math.inf
-            if self._drawn:
-                _write("")
+            write("")
 
 
 class InterruptionError(KerntestError):
@@ -153,22 +137,20 @@ class InterruptionError(KerntestError):
 
 def _from_click(error: click.ClickException) -> KerntestError:
     """Return click's error as one of ours, with a hint."""
-    ctx = getattr(error, "ctx", None)
-    path = ctx.command_path if ctx is not None else "kerntest"
-    see = f"see `{path} --help`"
-    if isinstance(error, click.NoSuchOption) and ctx is not None:
+    ctx: Any = getattr(error, "ctx", None)
+    see = see_help(ctx)
+    if isinstance(error, click.NoSuchOption):
         name = error.option_name
         commands = ctx.command.documented() if isinstance(ctx.command, DocumentedGroup) else {}
-        owners = [owner for owner, command in commands.items() if name in _option_names(command)]
-        if owners:
-            see = f"it stands after the command: `{path} {owners[0]} ... {name}`"
+        if owner := next((owner for owner, command in commands.items() if name in _option_names(command)), None):
+            see = f"it stands after the command: `{ctx.command_path} {owner} ... {name}`"
         elif close := suggest(name, _option_names(ctx.command)):
             see = f"did you mean {close}?"
         return UsageError(f"no such option: {name}", hint=see, code="usage.unknown_option", where={"value": name})
-    if isinstance(error, click.MissingParameter) and error.param is not None and ctx is not None:
+    if isinstance(error, click.MissingParameter) and error.param is not None:
         return UsageError(
             f"missing argument {error.param.human_readable_name}",
-            hint=f"the usage is `{path} {' '.join(ctx.command.collect_usage_pieces(ctx))}`; {see}",
+            hint=f"the usage is `{ctx.command_path} {' '.join(ctx.command.collect_usage_pieces(ctx))}`; {see}",
             code="usage.missing_argument",
         )
     message = error.format_message().strip().replace("requires an argument", "needs a value")
@@ -179,8 +161,7 @@ def _from_click(error: click.ClickException) -> KerntestError:
 
 def _option_names(command: click.Command) -> tuple[str, ...]:
     """Return the long names of the options of a command."""
-    options = (param for param in command.params if isinstance(param, click.Option))
-    return (*(name for option in options for name in option.opts if name.startswith("--")), "--help")
+    return (*(name for param in command.params for name in param.opts if name.startswith("--")), "--help")
 
 
 def from_exception(error: BaseException) -> KerntestError:
@@ -218,13 +199,13 @@ def report(error: KerntestError, *, as_json: bool) -> None:
         told = {"code": error.code, "exit_code": error.exit_code, "message": message, "hint": error.hint}
         document = {"schema": "kerntest.error/1", "error": {**told, "where": error.where}}
         # ASCII, since stderr is in the locale's encoding; default, since an error must be told whatever is in it.
-        say(json.dumps(document, default=str), whole=True)
+        say(json.dumps(document, default=str))
         return
     say(visible(message), label="" if isinstance(error, InterruptionError) else "error")
     text, position = error.where.get("text"), error.where.get("position")
     if isinstance(text, str) and text and isinstance(position, int):
         for line in picture(text, position):
-            say(line, whole=True)
+            say(line)
     if error.hint is not None:
         say(visible(_brief(error.hint)), label="hint")
 

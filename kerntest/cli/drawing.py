@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from kerntest.report.summaries.words import ResultTable, Summary
 
 STYLES = {"": "", "chosen": "bold green", "right": "green", "doubtful": "yellow", "wrong": "red"}
-# Between two columns; the least room for a name, and for a text beside others.
-GAP = 2
-LEAST = {"name": 8, "text": 11}
-# A long name is best broken after one of these.
-_SEAMS = re.compile(r"[^_\-. ]*[_\-. ]*")
-# Stands for a blank while lines are broken: rich breaks at every blank, also at those that are not to be broken at.
-_NO_BREAK = "\ue000"
+# Between two columns; the least room for a name or a text beside others, which are broken where they must be.
+GAP, LEAST = 2, {"name": 8, "text": 12}
+# While lines are broken: stands for a blank, since rich breaks at every one, also at those that are not to be broken at;
+# and, a blank without a width, behind the parts of a long name, where it is best broken.
+_NO_BREAK, _SEAM = "\ue000", "\x1f"
+_PARTS = re.compile(r"[_\-.]+(?=[^_\-. ])")
 
 
 def summary_text(summary: Summary, *, width: int, colour: bool) -> str:
@@ -77,7 +76,6 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
     # Marks stand in the margin.
     margin = 0 if table.columns[0][1] == "mark" else GAP
     table = _fitted(table, width - margin)
-    widths = _widths(table, width - margin)
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="" if table.title else "bold")
     for place, (heading, kind) in enumerate(table.columns):
         grid.add_column(
@@ -85,15 +83,16 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
             justify="right" if kind == "number" else "left",
             style="" if kind in {"number", "text"} or (place and kind == "word") else "cyan",
             overflow="fold",
-            width=widths[place],
+            no_wrap=kind not in LEAST,
         )
     for row in table.rows:
         cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
-        texts = [
-            _broken(cell.text, most) if kind == "name" else cell.text
-            for cell, most, (_, kind) in zip(cells, widths, table.columns, strict=True)
-        ]
-        grid.add_row(*(Text(text, style=STYLES[cell.role]) for text, cell in zip(texts, cells, strict=True)))
+        grid.add_row(
+            *(
+                Text(_PARTS.sub(rf"\g<0>{_SEAM}", text) if kind == "name" else text, style=STYLES[role])
+                for (text, role), (_, kind) in zip(cells, table.columns, strict=True)
+            )
+        )
     return [
         *([Text(table.title, style="bold")] if table.title else []),
         *([Padding(grid, (0, 0, 0, margin))] if table.rows else []),
@@ -101,73 +100,39 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
     ]
 
 
-def _needed(table: ResultTable, limits: dict[str, int]) -> list[int]:
-    """Return how many characters each column takes, of some kinds at most so many."""
+def _fits(table: ResultTable, width: int) -> bool:
+    """Whether there is room for a table whose long names and texts are broken."""
     rows = [[heading for heading, _ in table.columns], *table.rows]
-    return [
-        min(max(cell_len(cell.text if isinstance(cell, Cell) else cell) for cell in column), limits.get(kind, 10**6))
-        for column, (_, kind) in zip(zip(*rows, strict=True), table.columns, strict=True)
+    sizes = [
+        max(cell_len(cell.text if isinstance(cell, Cell) else cell) for cell in one) for one in zip(*rows, strict=True)
     ]
+    needed = (min(size, LEAST.get(kind, size)) for size, (_, kind) in zip(sizes, table.columns, strict=True))
+    return sum(needed) + GAP * (len(sizes) - 1) <= width
 
 
 def _fitted(table: ResultTable, width: int) -> ResultTable:
     """Return a table with letters for its headings, or fewer of its numbers, where they do not fit."""
-    kinds, sizes = [kind for _, kind in table.columns], _needed(table, LEAST)
-
-    def fits(sizes: Sequence[int]) -> bool:
-        return sum(sizes) + GAP * (len(sizes) - 1) <= width
-
-    numbers = [place for place, kind in enumerate(kinds) if place and kind == "number"]
-    if fits(sizes) or not numbers:
+    if _fits(table, width):
         return table
+    headings = [heading for heading, _ in table.columns]
     if table.lettered:
-        (first, *others), letters = table.columns, ascii_lowercase[: len(table.rows)]
-        rows = tuple((f"{letter} {row[0]}", *row[1:]) for letter, row in zip(letters, table.rows, strict=True))
-        columns = (first, *((letter, kind) for letter, (_, kind) in zip(letters, others, strict=True)))
-        short = replace(table, columns=columns, rows=rows)
-        return short if fits(_needed(short, LEAST)) else replace(table, rows=(), notes=("too wide: --json has it",))
-    at = [heading for heading, _ in table.columns].index(table.keep) if table.keep else numbers[0]
-    shown = [place for place in range(len(kinds)) if place not in numbers]
-    for place in sorted(numbers, key=lambda place: (abs(place - at), place)):
-        if place != at and not fits([sizes[one] for one in [*shown, place]]):
-            break
-        shown.append(place)
-    shown.sort()
-    hidden = [heading for place, (heading, _) in enumerate(table.columns) if place not in shown]
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in shown),
-        rows=tuple(tuple(row[place] for place in shown) for row in table.rows),
-        notes=(f"no room for {', '.join(hidden)}: --json has all", *table.notes),
-    )
-
-
-def _widths(table: ResultTable, width: int) -> list[int]:
-    """Return the widths of columns: names and texts share the room that others leave, what short ones leave included.
-
-    Beside texts, which fold anywhere, names have a third of it.
-    """
-    widths, kinds = _needed(table, {}), [kind for _, kind in table.columns]
-    left = width + GAP - sum(size + GAP for size, kind in zip(widths, kinds, strict=True) if kind not in LEAST)
-    for kind, share in (("name", 3 if "text" in kinds else 1), ("text", 1)):
-        places, room = [place for place, one in enumerate(kinds) if one == kind], left // share
-        for rank, place in enumerate(sorted(places, key=widths.__getitem__)):
-            least = LEAST[kind] if kind == "name" else 1
-            widths[place] = min(widths[place], max(least, room // (len(places) - rank) - GAP))
-            room -= widths[place] + GAP
-            left -= widths[place] + GAP
-    return widths
-
-
-def _broken(name: str, most: int) -> str:
-    """Return a name in lines of at most `most` characters, broken after its parts where they fit."""
-    lines = [""]
-    for part in _SEAMS.findall(name):
-        if len(lines[-1]) + len(part) <= most:
-            lines[-1] += part
-        else:
-            lines += [part[start : start + most] for start in range(0, len(part), most)]
-    return "\n".join(line for line in lines if line.strip())
+        rows = tuple((f"{letter} {row[0]}", *row[1:]) for letter, row in zip(ascii_lowercase, table.rows, strict=False))
+        columns = zip([headings[0], *ascii_lowercase[: len(rows)]], (kind for _, kind in table.columns), strict=True)
+        short = replace(table, columns=tuple(columns), rows=rows)
+        return short if _fits(short, width) else replace(table, rows=(), notes=("too wide: --json has it",))
+    numbers = [place for place, (_, kind) in enumerate(table.columns) if place and kind == "number"]
+    at = headings.index(table.keep) if table.keep else min(numbers, default=0)
+    numbers.sort(key=lambda place: (abs(place - at), place))
+    shown, narrow = list(range(len(headings))), table
+    while len(numbers) > 1 and not _fits(narrow, width):
+        shown.remove(numbers.pop())
+        narrow = replace(
+            table,
+            columns=tuple(table.columns[place] for place in shown),
+            rows=tuple(tuple(row[place] for place in shown) for row in table.rows),
+        )
+    hidden = ", ".join(heading for place, heading in enumerate(headings) if place not in shown)
+    return replace(narrow, notes=(f"no room for {hidden}: --json has all", *table.notes)) if hidden else table
 
 
 def _drawn(content: RenderableType, *, width: int, colour: bool) -> str:
@@ -187,5 +152,5 @@ def _drawn(content: RenderableType, *, width: int, colour: bool) -> str:
         legacy_windows=False,
     )
     console.print(content)
-    lines = canvas.getvalue().replace(_NO_BREAK, " ").splitlines()
+    lines = canvas.getvalue().replace(_NO_BREAK, " ").replace(_SEAM, "").splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -6,10 +6,10 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 import warnings
-from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -20,7 +20,7 @@ from kerntest.errors import DataWarning
 from kerntest.report.write import remove_temporary_files, written_together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import FrameType
 
 PROGRAM = "kerntest"
@@ -81,7 +81,9 @@ def run(arguments: Sequence[str]) -> int:
     _told.clear()
     try:
         if os.environ.get(COMPLETION_VARIABLE):
-            return _complete()
+            from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell's Tab key needs it
+
+            return shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
         with warnings.catch_warnings(), written_together(), group.make_context(PROGRAM, list(arguments)) as context:
             # The command tells those of the result itself.
             warnings.simplefilter("ignore", DataWarning)
@@ -92,115 +94,73 @@ def run(arguments: Sequence[str]) -> int:
         failure = console.from_exception(error)
         with _telling:
             if os.environ.get("KERNTEST_DEBUG", "0") not in {"", "0"}:
-                console.say("".join(traceback.format_exception(error)).rstrip(), whole=True)
+                console.say("".join(traceback.format_exception(error)).rstrip())
             console.report(failure, as_json=console.wants_json(arguments))
             _told.set()
         return failure.exit_code
-
-
-def _complete() -> int:
-    """Answer the shell's Tab key; click reads the words from the environment."""
-    from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell's Tab key needs it
-
-    return shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
 
 
 def main() -> NoReturn:
     """Run the command line of this process and leave with its exit code."""
     _prepare_process()
     code = run(sys.argv[1:])
-    for stream in (sys.stdout, sys.stderr):
-        if not _flushed(stream):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
             code = code or 3
-    if code in {console.SHELL_SIGNAL + number for number in _endings()}:
-        _leave_at_once(code)
     # Everything is written and closed. Threads of the libraries that read files may still be starting, and taking the
     # interpreter down around them can end in an abort.
-    os._exit(code)
+    _leave_at_once(code)
 
 
 def _prepare_process() -> None:
     """Make the process end as shells expect: at once when told to, silently when nobody reads the output."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    endings = {int(getattr(signal, name)): told for name, told in ENDINGS.items() if hasattr(signal, name)}
     unwinding = threading.Event()
-    handler = _ending_handler(unwinding)
-    for number in _endings():
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        """Let temporary files go; leave at once when told again."""
+        del frame
+        if unwinding.is_set():
+            _leave_at_once(console.SHELL_SIGNAL + number)
+        unwinding.set()
+        raise KeyboardInterrupt(number, endings[number])
+
+    for number in endings:
         # What was started with `nohup` is to go on.
         if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, handler)
+            signal.signal(number, unwind)
     if hasattr(signal, "pthread_kill"):
         seen, told = os.pipe()
         os.set_blocking(told, False)
         signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-        threading.Thread(target=_repeat_signals, args=(seen, unwinding), daemon=True).start()
+        threading.Thread(target=_see_to_the_end, args=(seen, unwinding, endings), daemon=True).start()
     if not sys.warnoptions and not os.environ.get("KERNTEST_DEBUG"):
         # What our libraries say to programmers is no message to users; ours go through the record.
         warnings.simplefilter("ignore")
 
 
-def _endings() -> dict[int, str]:
-    """Return the signals of ENDINGS that this system has, and how their end is told."""
-    return {int(getattr(signal, name)): told for name, told in ENDINGS.items() if hasattr(signal, name)}
+def _see_to_the_end(seen: int, unwinding: threading.Event, endings: dict[int, str]) -> None:
+    """Send the main thread a signal again that it has not handled a moment later, and end what does not end after it.
 
-
-def _repeat_signals(seen: int, unwinding: threading.Event) -> None:
-    """Send the main thread a signal again that it has not handled a moment later.
-
-    One that comes just before it waits for a lock, after Python has looked for signals, does not end the waiting.
+    A signal that comes just before the main thread waits for a lock, after Python has looked for signals, does not end the
+    waiting; and unwinding does not end the process by itself: a pool of threads is left only when its threads are done.
     """
     main = threading.main_thread().ident
-    while main is not None and (number := os.read(seen, 1)[0]) in _endings():
-        if not unwinding.wait(SECONDS_TO_UNWIND):
-            signal.pthread_kill(main, number)
-
-
-def _ending_handler(unwinding: threading.Event) -> Callable[[int, FrameType | None], Any]:
-    """Return a handler that unwinds, so that temporary files go, and a moment later leaves however busy threads are.
-
-    Unwinding alone does not end the process: a pool of threads is left only when its threads are done.
-    """
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        del frame
-        code = console.SHELL_SIGNAL + number
-        if unwinding.is_set():
-            _leave_at_once(code)
-        unwinding.set()
-        timer = threading.Timer(SECONDS_TO_UNWIND, _stop_unwinding, (code, _endings()[number]))
-        timer.daemon = True
-        timer.start()
-        raise KeyboardInterrupt(number, _endings()[number])
-
-    return handle
-
-
-def _stop_unwinding(code: int, told: str) -> NoReturn:
-    """End the process that a signal has not ended by itself, and tell of it unless that was done meanwhile."""
-    # A stderr that nobody reads may hold up the telling, but not the end.
-    _telling.acquire(timeout=1.0)
-    _leave_at_once(code, "" if _told.is_set() else f"{told}\n")
+    while main is not None and (number := os.read(seen, 1)[0]) in endings:
+        if unwinding.wait(SECONDS_TO_UNWIND):
+            time.sleep(SECONDS_TO_UNWIND)
+            # A stderr that nobody reads may hold up the telling, but not the end.
+            _telling.acquire(timeout=1.0)
+            _leave_at_once(console.SHELL_SIGNAL + number, "" if _told.is_set() else f"{endings[number]}\n")
+        signal.pthread_kill(main, number)
 
 
 def _leave_at_once(code: int, message: str = "") -> NoReturn:
     """End the process without waiting for threads, leaving folders and the terminal as they were found."""
     remove_temporary_files()
-    with suppress(Exception):
-        if console.is_terminal(sys.stderr):
-            message = f"{console.WIPED}{message}"
-        sys.stderr.write(message)
-        sys.stderr.flush()
+    console.write(message)
     os._exit(code)
-
-
-def _flushed(stream: IO[str] | None) -> bool:
-    """Flush a stream; one that cannot be flushed is led to nowhere, or Python would fail again on its way out."""
-    if stream is None:
-        return True
-    try:
-        stream.flush()
-    except (OSError, ValueError):
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return False
-    return True

@@ -126,15 +126,6 @@ def test_the_time_left_is_told_only_when_it_is_known(monkeypatch):
     ]
 
 
-def test_messages_on_a_terminal_end_lines_between_words(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("NO_COLOR", "1")
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    say("--dry-run shows the plan, and the words are whole", label="note")
-    assert screen.getvalue() == "note: --dry-run shows the plan, and the\nwords are whole\n"
-
-
 def test_the_picture_of_a_long_text_shows_the_surroundings():
     text = "a" * 100 + "!" + "b" * 100
     line, caret = picture(text, 101)
