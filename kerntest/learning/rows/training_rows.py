@@ -11,10 +11,19 @@ import numpy as np
 
 from kerntest.data.column_types import as_text, as_written, number_text
 from kerntest.data.column_types import column_of as typed_column
-from kerntest.data.columns import EXACT_INTEGERS, apply_missing, check_usable, match_names, recoded, units_differ
+from kerntest.data.columns import (
+    EXACT_INTEGERS,
+    apply_missing,
+    check_usable,
+    named_columns,
+    recoded,
+    split_patterns,
+    units_differ,
+)
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Column, Kind, Table
+from kerntest.data.written_values import is_number
 from kerntest.errors import DataError, UsageError, counted, listed, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
@@ -112,16 +121,11 @@ def read_labelled(
 ) -> Labelled:
     """Return the rows of a table to learn from; `name` is what data in memory are called."""
     table = options.read(data, name)
-    if options.cluster is not None and options.cluster in (*targets, *beside):
+    if options.cluster in (*targets, *beside):
         told = f"column {options.cluster!r} cannot be target or weight and --cluster too"
-        raise UsageError(told, hint="name another one", code="usage.cluster", where={"column": options.cluster})
+        raise UsageError(told, hint="name another one", code="usage.cluster", where={"column": str(options.cluster)})
     apart = table.select(options.apart(targets, beside)).names
-    taking_part = match_names(options.columns, table.names, table.name) if options.columns else table.names
-    excluded = {*match_names(options.exclude, table.names, table.name), *apart}
-    names = [column for column in taking_part if column not in excluded]
-    if not names:
-        told, hint = f"no column of {table.name} is left to learn from", "name more in --columns, and exclude fewer"
-        raise UsageError(told, hint=hint, code="usage.no_columns", where={"file": table.name})
+    names = named_columns(table, options.columns or None, [*split_patterns(options.exclude), *apart]).names
     return _whole_rows(table, names, targets, options, beside)
 
 
@@ -344,7 +348,9 @@ class Classes:
         """Return what is wrong with them, if a stranger wrote them."""
         if len(self.names) < 2 or len(set(self.names)) < len(self.names):
             return "names must be two classes or more, all different"
-        if self.kind == "number" and not all(map(_is_number, self.names)):
+        if self.kind == "number" and not all(
+            is_number(name) and number_text(float(name)) == name for name in self.names
+        ):
             return "names must be numbers in their shortest form"
         if self.kind == "boolean" and self.names != ("false", "true"):
             return "names must be 'false' and 'true'"
@@ -385,15 +391,6 @@ class Classes:
         if self.kind == "boolean":
             return np.array([name == "true" for name in self.names])[codes]
         return np.array(self.names, dtype=object)[codes]
-
-
-def _is_number(text: str) -> bool:
-    """Say whether a text is what we write for a finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        return False
-    return math.isfinite(number) and number_text(number) == text
 
 
 def hardly_classes(target: Column, count: int, table: str, most: int = MOST_CLASSES) -> DataError:
@@ -445,80 +442,59 @@ def told_of_dates(columns: Sequence[Column]) -> list[str]:
 
 def checked_weights(column: Column, table: str, *, positive: bool = False) -> Array:
     """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0, or none."""
-    weights = np.empty(0) if column.is_category else np.asarray(column.values, dtype=np.float64)
-    wrong = ~(weights >= 0) | ~np.isfinite(weights)
-    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
-    if wrong.any() or not weights.any():
-        what = column.kind if column.is_category else f"{weights[wrong][0]:g}" if wrong.any() else "0 everywhere"
-        wanted = "positive, or 0 to leave a row out"
+    weights = np.full(1, np.nan) if column.is_category else np.asarray(column.values, dtype=np.float64)
+    odd = weights[(weights != 0) & ~((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))]
+    if len(odd) or not weights.any():
+        what = column.kind if column.is_category else f"{odd[0]:g}" if len(odd) else "0 everywhere"
+        wanted = f"0, which leaves a row out, or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
         hint = "--weights names a column such as a number of repeats, or 1 / (variance of the row)"
-    elif extreme.any():
-        what, hint = f"{weights[extreme][0]:g}", "bring them to other units"
-        wanted = f"0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
-    elif positive and not weights.all():
-        raise UsageError(
-            "weights of 0 leave rows out, which a precomputed matrix still has",
-            hint="leave the rows and columns out of the matrix",
-            code="usage.weights",
-        )
-    else:
-        return weights
-    raise unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
+        raise unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
+    if positive and not weights.all():
+        told, hint = "weights of 0 leave rows out, which a precomputed matrix still has", "leave them out of the matrix"
+        raise UsageError(told, hint=hint, code="usage.weights")
+    return weights
 
 
 def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
     """Return what is handed over beside n rows to be predicted: a column without missing values."""
     column = column_of(values, name)
-    infinite = np.isinf(column.values) if not column.is_category else np.zeros(0, dtype=bool)
-    where: dict[str, int | str] = {}
-    if len(column.values) != n_rows:
-        told, code = f"X has {n_rows:,} rows and {name} {len(column.values):,} values", "data.rows_do_not_pair"
-        hint = f"value i of {name} belongs to row i of X"
-    elif column.n_missing:
-        told, hint = f"{name} has {counted(column.n_missing, 'missing value')}", "leave those rows out"
-        code = "data.missing_values"
-    elif infinite.any():
-        row, hint, code = int(np.argmax(infinite)), "correct it, or leave the row out", "data.infinite_values"
-        told = f"{name} holds {column.values[row]} at row {row + 1:,}, which is not a finite number"
-        where = {"row": row + 1, "column": name}
-    else:
-        return column
-    raise DataError(told, hint=hint, code=code, where=where)
+    return _paired(Table(name, (column,), len(column.values), "array"), n_rows)[0]
+
+
+def _paired(table: Table, n_rows: int) -> tuple[Column, ...]:
+    """Return the columns of a table that has a value for each of n rows."""
+    if table.n_rows != n_rows:
+        raise DataError(
+            f"X has {n_rows:,} rows and {table.name} {table.n_rows:,} values",
+            hint=f"value i of {table.name} belongs to row i of X",
+            code="data.rows_do_not_pair",
+        )
+    return apply_missing(check_usable(table), "error", table.names)[0].columns
 
 
 def column_of(values: Any, name: str) -> Column:
     """Return values as the column that they would be in a table; None, NaN, NaT and NA are missing."""
     pandas = type(values).__module__.startswith("pandas.")
-    streamed = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    if not (pandas or streamed) or hasattr(values, "columns"):
+    streamed = hasattr(values, "__arrow_c_stream__") and not pandas
+    if not (pandas or streamed or hasattr(values, "__arrow_c_array__")) or hasattr(values, "columns"):
         try:
             array = np.asanyarray(values)
         except ValueError as error:
             raise _no_column(name, "holds sequences of different lengths") from error
         if array.ndim != 1:
             raise _no_column(name, f"has shape {array.shape}, not (n,)", "data.wrong_shape")
-        if isinstance(array, np.ma.MaskedArray):
-            array = np.where(np.ma.getmaskarray(array), np.array(None), array.data)
-        elif array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-            # Beside text numpy makes text of every value: a NaN would be called "nan".
-            array = np.array(values, dtype=object)
         if array.dtype.kind in "iuf":
-            return Column(name, "number", array.astype(np.float64))
-        if array.dtype.kind == "b":
-            return Column(name, "boolean", array.astype(np.int64), ("false", "true"))
-        # Of the units of numpy's times, and of its texts, Arrow does not have all.
-        values = array.astype({"M": "datetime64[us]", "T": object}.get(array.dtype.kind, array.dtype))
+            return Column(name, "number", np.ma.filled(array.astype(np.float64), np.nan))
+        if isinstance(values, np.ndarray) or array.dtype.kind == "M":
+            # Of the units of numpy's times, and of its texts, Arrow does not have all.
+            values = array.astype({"M": "datetime64[us]", "T": object}.get(array.dtype.kind, array.dtype))
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array of numbers does not need
 
     try:
-        stream = hasattr(values, "__arrow_c_stream__") and not pandas
-        found = pa.chunked_array(values) if stream else pa.array(values, from_pandas=True)
+        found = pa.chunked_array(values) if streamed else pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _no_column(name, "holds values of mixed or unknown types") from error
-    column = typed_column(name, found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]), name)
-    if column.problem is not None:
-        raise _no_column(name, f"is of type {found.type}, which is neither number, text, boolean nor date")
-    return column
+    return typed_column(name, found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]), name)
 
 
 def _no_column(name: str, trouble: str, code: str = "data.unusable_type") -> DataError:
@@ -527,13 +503,9 @@ def _no_column(name: str, trouble: str, code: str = "data.unusable_type") -> Dat
 
 
 def given_targets(y: Any, n: int) -> list[Column]:
-    """Return one target or several, shape (n,) or (n, T), or a DataFrame, as columns."""
-    if hasattr(y, "columns") and hasattr(y, "iloc"):
-        names = [str(name) for name in y.columns]
-        if twice := [name for name in names if names.count(name) > 1]:
-            told, hint = f"y has two columns {twice[0]!r}", "give each target a name of its own"
-            raise DataError(told, hint=hint, code="data.duplicate_columns")
-        return [target_of(y.iloc[:, place], n, name=name) for place, name in enumerate(names)]
+    """Return one target or several, shape (n,) or (n, T), or a frame, as columns."""
+    if hasattr(y, "columns"):
+        return [*_paired(read_table(y, name="y"), n)]
     if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
         try:
             y = np.asarray(y)
