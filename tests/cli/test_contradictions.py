@@ -60,8 +60,12 @@ REFUSED = [
     ("kpca d.csv --bandwidth nan", "--bandwidth must be median or a positive number, not 'nan'", ""),
     ("kpca d.csv --bandwidth 0", "--bandwidth must be median or a positive number, not '0'", ""),
     ("predict m.kt n.csv --interval 90", "--interval must be a number between 0 and 1", ""),
-    ("predict m.kt n.csv --report -", "--report - would go between the predictions", ""),
-    ("transform m.kt n.csv --report -", "--report - would go between the scores", "-o FILE.csv puts the scores"),
+    ("predict m.kt n.csv --report -", "--report - is for the report, and stdout gets the pred", ""),
+    (
+        "transform m.kt n.csv --report -",
+        "--report - is for the report, and stdout gets the s",
+        "-o FILE.csv puts the scores",
+    ),
 ]
 
 

@@ -10,7 +10,6 @@ import click
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
-from kerntest.errors import UsageError
 from kerntest.report.results import application_record as record
 from kerntest.report.summaries.words import name_list, visible
 
@@ -18,9 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-PREDICTIONS, PROJECTION = "Predictions", "Projection"
-_predictions, _projection, _data = (partial(common.option, topic=topic) for topic in (PREDICTIONS, PROJECTION, "Data"))
-DOING = {"predict": ("predicting", "predictions", "predicted"), "transform": ("projecting", "scores", "transformed")}
+_predictions, _projection, _data = (
+    partial(common.option, topic=topic) for topic in ("Predictions", "Projection", "Data")
+)
+# What each does in words, what it makes, the count of rows that have it, and its record.
+APPLYING: dict[str, tuple[str, str, str, type[record.ApplicationReport]]] = {
+    "predict": ("predicting", "predictions", "predicted", record.PredictionReport),
+    "transform": ("projecting", "scores", "transformed", record.TransformReport),
+}
 LARGE_DATA = f"{DATA} It may be larger than memory."
 
 PREDICT = Manual(
@@ -120,7 +124,7 @@ def _applying(
 
 @_applying(
     PREDICT,
-    PREDICTIONS,
+    "Predictions",
     "prediction",
     "predictions",
     _predictions("--proba", is_flag=True, help="Add the probability of each class, in columns p:CLASS."),
@@ -144,7 +148,7 @@ def predict(model: str, data: str, **options: Any) -> int:
 
 @_applying(
     TRANSFORM,
-    PROJECTION,
+    "Projection",
     "scores",
     "scores or pre-images",
     _projection("--components", type=common.COUNT, metavar="K", help="Use the first K only.  [default: all]"),
@@ -173,26 +177,19 @@ def transform(model: str, data: str, **options: Any) -> int:
 
 def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> int:
     """Apply a model; deliver the report where there is to be one: stdout has room for the rows or for the report."""
-    given, predicts = options["report"], command == "predict"
-    doing, made, done = DOING[command]
-    run = Run(options)
+    doing, made, done, kind = APPLYING[command]
+    asked, run = "--report -" if options["report"] == "-" else "", Run(options)
+    asked = asked or (f"--format {run.format}" if run.format != "table" else "")
     reported = options["output"] is not None or run.output is not None
-    if not reported and (given == "-" or run.format != "table"):
-        asked = f"--format {run.format} is for the report, and stdout gets the {made} as CSV"
-        raise UsageError(
-            f"--report - would go between the {made}, which stdout gets as CSV" if given == "-" else asked,
-            hint=f"-o FILE.csv puts the {made} into a file, --report FILE the report",
-            code="usage.contradiction",
+    if asked and not reported:
+        raise common.contradiction(
+            f"{asked} is for the report, and stdout gets the {made} as CSV",
+            f"-o FILE.csv puts the {made} into a file, --report FILE the report",
         )
-    run.check(
-        record.PredictionReport if predicts else record.TransformReport,
-        {"DATA": data},
-        f"kerntest {command} {model} - < new.csv",
-        model,
-    )
+    run.check(kind, {"DATA": data}, f"kerntest {command} {model} - < new.csv", model)
     report = run.call(f"{command}_file", model, data, doing=doing, **join_names(options))
     if reported:
-        run.tell(report, record.prediction_summary if predicts else record.transform_summary)
+        run.tell(report, kind.summary)
     else:
         run.check_gates(report.to_dict())
         run.warn(report.warnings)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
@@ -14,17 +13,20 @@ from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results.learning_record import KpcaResult, RidgeResult, SvmResult
 
+if TYPE_CHECKING:
+    from kerntest.report.results.record import Record
+
 SHARE = common.quantity("share", float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
 NOT_NEGATIVE = common.quantity("e", float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
-# Topics of the help.
-MACHINE, REGRESSION, COMPONENTS = "Machine", "Regression", "Components"
 _machine, _regression, _components, _judged = (
-    partial(common.option, topic=topic) for topic in (MACHINE, REGRESSION, COMPONENTS, common.JUDGED)
+    partial(common.option, topic=topic) for topic in ("Machine", "Regression", "Components", common.JUDGED)
 )
 
 
-def _fitted(name: str, run: Run, train: str, options: dict[str, Any]) -> int:
+def _fitted(name: str, record: type[Record], train: str, options: dict[str, Any], example: str) -> int:
     """Fit, deliver the result in words, and return the exit code."""
+    run = Run(options)
+    run.check(record, {"TRAIN": train, "--test": options.get("test")}, f"kerntest {name} - {example}")
     result = run.call(f"train_{name}", train, doing="fitting", **join_names(options))
     from kerntest.report.summaries import learner_summary as told  # noqa: PLC0415 - --help must start at once
 
@@ -79,7 +81,7 @@ SVM = Manual(
     of=("svm", "mean", "perceptron"),
     help="svm; or, of classes with the same kernel, mean (the nearest) or perceptron.",
 )
-@common.learner_options(MACHINE, "median", "auto")
+@common.learner_options("Machine", "median", "auto")
 @_machine("--C", "C", type=common.POSITIVE, default=1.0, metavar="COST", help="Cost of a violation of the margin.")
 @_machine(
     "--nu",
@@ -127,28 +129,25 @@ def svm(train: str, **options: Any) -> int:
     rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need.
     """
     _check_used(click.get_current_context())
-    run = Run(options)
-    run.check(SvmResult, {"TRAIN": train, "--test": options["test"]}, "kerntest svm - --target species < iris.csv")
-    return _fitted("svm", run, train, options)
+    return _fitted("svm", SvmResult, train, options, "--target species < iris.csv")
 
 
 def _check_used(ctx: click.Context) -> None:
     """Refuse options that others leave without effect, so that none is ignored in silence."""
-    task, method, nu = ctx.params["task"], ctx.params["method"], ctx.params["nu"]
-    grid, hard, is_svm = ctx.params["grid"], ctx.params["hard_margin"], method == "svm"
+    task, method, nu, grid, hard = (ctx.params[name] for name in ("task", "method", "nu", "grid", "hard_margin"))
     unused = (
         ("C", nu is not None, "--nu", "nu takes the place of the cost"),
         ("C", hard, "--hard-margin", "leave out one of the two"),
         ("C", task == "one-class", "--task one-class", "--nu sets the share of outliers"),
-        ("C", not is_svm, f"--method {method}", "it has no cost"),
+        ("C", method != "svm", f"--method {method}", "it has no cost"),
         ("C", grid, "--grid", "the grid chooses the cost; --cv judges one that is given"),
         ("bandwidth", grid, "--grid", "the grid chooses the bandwidth; --kernel 'gaussian(1.5)' fixes it"),
         ("epsilon", task != "regress", f"--task {task}", "it is for --task regress"),
-        ("tolerance", not is_svm, f"--method {method}", "it has no duality gap"),
+        ("tolerance", method != "svm", f"--method {method}", "it has no duality gap"),
     )
     for name, useless, what, hint in unused:
-        if useless and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"--{name} does not go with {what}", hint=hint, code="usage.contradiction")
+        if useless and common.is_given(ctx, name):
+            raise common.contradiction(f"--{name} does not go with {what}", hint)
 
 
 RIDGE = Manual(
@@ -190,7 +189,7 @@ RIDGE = Manual(
 @common.columns("--target", multiple=True, metavar="NAMES", help="Column to predict, or several: 'wear,power'.")
 @common.column("--weights", help="Column of weights of rows; 2 counts twice.")
 @common.TABLE
-@common.learner_options(REGRESSION, "auto", "median")
+@common.learner_options("Regression", "auto", "median")
 @_regression(
     "--lambda",
     "lambda_",
@@ -229,13 +228,10 @@ def ridge(train: str, **options: Any) -> int:
     """
     if not options["target"]:
         raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
-    run = Run(options)
-    example = "kerntest ridge - --target wear_um < machines.csv"
-    run.check(RidgeResult, {"TRAIN": train, "--test": options["test"]}, example)
     options["intervals"] = not options.pop("no_intervals")
     if len(options["target"]) == 1:
         (options["target"],) = options["target"]
-    return _fitted("ridge", run, train, options)
+    return _fitted("ridge", RidgeResult, train, options, "--target wear_um < machines.csv")
 
 
 KPCA = Manual(
@@ -270,7 +266,7 @@ KPCA = Manual(
 @common.column("--color", help="Column that takes no part and colours the picture.")
 @common.TABLE
 @_components("--components", type=common.COUNT, default=2, metavar="K", help="How many components.")
-@common.learner_options(COMPONENTS, "median")
+@common.learner_options("Components", "median")
 @_components(
     "--solver",
     of=("auto", "lanczos", "dense"),
@@ -288,6 +284,4 @@ def kpca(train: str, **options: Any) -> int:
     Few numbers for each row that tell most of how it differs from the others. The model keeps everything that new rows
     need: `kerntest transform` projects them, and goes back from projections to columns, which takes noise away.
     """
-    run = Run(options)
-    run.check(KpcaResult, {"DATA": train}, "kerntest kpca - < iris.csv")
-    return _fitted("kpca", run, train, options)
+    return _fitted("kpca", KpcaResult, train, options, "< iris.csv")

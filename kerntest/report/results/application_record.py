@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,10 @@ class ApplicationReport(Record):
     seconds: float
     LAST = ("output", "columns", "columns_ignored", "unknown", "warnings", "version", "seconds")
 
+    @abstractmethod
+    def summary(self) -> Summary:
+        """Return what was done, in words."""
+
     def told(self, title: str, does: str, own: list[tuple[str, str]], decision: str) -> Summary:
         """Return what a model `does`, what it was applied to, and lines of its `own`."""
         lines = [
@@ -139,21 +144,20 @@ class PredictionReport(ApplicationReport):
     numbers: NumberSummary | None = None
     by_target: Mapping[str, NumberSummary] | None = None
 
-
-def prediction_summary(report: PredictionReport) -> Summary:
-    """Return what was predicted, in words."""
-    lines = []
-    if report.predictions is not None:
-        frequent = sorted(report.predictions.items(), key=lambda item: -item[1])
-        shown = ", ".join(f"{visible(name)} {count:,}" for name, count in frequent[:CLASSES_SHOWN])
-        more = len(frequent) - CLASSES_SHOWN
-        lines.append(("predicted", shown + (f" and {more:,} more classes" if more > 0 else "")))
-    ranges = {"": report.numbers} if report.numbers else report.by_target or {}
-    for name, one in ranges.items():
-        text = f"{number(one.minimum)} to {number(one.maximum)}, mean {number(one.mean)}"
-        lines.append(("predicted", f"{visible(name)}: {text}" if name else text))
-    target = "" if report.target is None else f", predicts {visible(report.target)}"
-    return report.told("Prediction", f"{report.task}{target}", lines, f"{report.predicted:,} of {{}} have a prediction")
+    def summary(self) -> Summary:
+        """Return what was predicted, in words."""
+        lines = []
+        if self.predictions is not None:
+            frequent = sorted(self.predictions.items(), key=lambda item: -item[1])
+            lines.append(
+                ("predicted", listed([f"{visible(name)} {count:,}" for name, count in frequent], CLASSES_SHOWN))
+            )
+        ranges = {"": self.numbers} if self.numbers else self.by_target or {}
+        for name, one in ranges.items():
+            text = f"{number(one.minimum)} to {number(one.maximum)}, mean {number(one.mean)}"
+            lines.append(("predicted", f"{visible(name)}: {text}" if name else text))
+        target = "" if self.target is None else f", predicts {visible(self.target)}"
+        return self.told("Prediction", f"{self.task}{target}", lines, f"{self.predicted:,} of {{}} have a prediction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,20 +192,18 @@ class TransformReport(ApplicationReport):
     by_column: tuple[ColumnError, ...]
     not_converged: int
 
-
-def transform_summary(report: TransformReport) -> Summary:
-    """Return what was done, in words."""
-    lines = []
-    if report.reconstruction_error is not None:
-        lines.append(("error", f"{number(report.reconstruction_error)} from row to pre-image, in scaled units (RMS)"))
-        count = len(report.by_column)
-        shown = count if count <= COLUMNS_SHOWN + 1 else COLUMNS_SHOWN
-        for place, one in enumerate(report.by_column[:shown]):
-            text = f"{number(one.rmse)} (RMS)" if one.rmse is not None else f"{percent(one.changed or 0.0)} changed"
-            lines.append(("" if place else "by column", f"{visible(one.column)}: {text}"))
-        lines += [("", f"and {count - shown:,} more")] * (count > shown)
-    if report.residual is not None:
-        lines.append(("residual", f"{number(report.residual)} in feature space (mean square)"))
-    title, what = ("Reconstruction", "a pre-image") if report.reconstructed else ("Projection", "scores")
-    done = f"{report.transformed:,} of {{}} have {what}"
-    return report.told(title, counted(report.components, "component"), lines, done)
+    def summary(self) -> Summary:
+        """Return what was done, in words."""
+        lines = []
+        if self.reconstruction_error is not None:
+            lines.append(("error", f"{number(self.reconstruction_error)} from row to pre-image, in scaled units (RMS)"))
+            for place, one in enumerate(self.by_column[:COLUMNS_SHOWN]):
+                text = f"{number(one.rmse)} (RMS)" if one.rmse is not None else f"{percent(one.changed or 0.0)} changed"
+                lines.append(("" if place else "by column", f"{visible(one.column)}: {text}"))
+            if (more := len(self.by_column) - COLUMNS_SHOWN) > 0:
+                lines.append(("", f"and {more:,} more"))
+        if self.residual is not None:
+            lines.append(("residual", f"{number(self.residual)} in feature space (mean square)"))
+        title, what = ("Reconstruction", "a pre-image") if self.reconstructed else ("Projection", "scores")
+        done = f"{self.transformed:,} of {{}} have {what}"
+        return self.told(title, counted(self.components, "component"), lines, done)
