@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kerntest.report.results.independence_record import IndependenceResult
 
 Statistic: TypeAlias = Literal["hsic", "coco"]
+Side: TypeAlias = "tuple[Points, Sequence[Kernel]]"
 
 # Rows on which it is looked up whether a matrix has few columns.
 SAMPLED = 4800
@@ -221,152 +223,143 @@ def paired_copies(paired: Paired) -> list[str]:
 # What a test takes
 
 
-class Further(NamedTuple):
-    """What an exact test computes besides: in words, how many matrices are held at once, and its operations."""
+class Step(NamedTuple):
+    """What is computed: in words, the bytes that it holds on so many threads beside the rows, and its operations."""
 
     what: str
-    matrices: int
+    held: Callable[[int], float]
     operations: Mapping[str, float]
 
 
-class Work:
-    """An exact test as far as its cost goes: the kernels over the rows, on one side (the other is the label) or on two."""
+def prepared(
+    command: str,
+    sides: Sequence[Side],
+    columns: int,
+    options: Options,
+    engine: Engine,
+    *,
+    further: Sequence[Step] = (),
+    coco: bool = False,
+) -> Engine:
+    """Tell the plan of a test, and of what is computed further, and return the engine on which it fits into the memory.
 
-    def __init__(
-        self,
-        command: str,
-        sides: Sequence[tuple[Points, Sequence[Kernel]]],
-        columns: int,
-        options: Options,
-        *,
-        further: Sequence[Further] = (),
-        coco: bool = False,
-    ) -> None:
-        self.command, self.sides, self.columns, self.options = command, sides, columns, options
-        self.further, self.coco = further, coco
-        self.rows, self.paired = len(sides[0][0]), len(sides) > 1
-        self.first, self.second = len(sides[0][1]), len(sides[1][1]) if self.paired else 1
-        self.permuted, self.at_random = options.null == "permutation", options.resampling == "random"
-        self.circle = shifts.circle_length(self.rows)
-        self.orders = shifts.orders_needed(options.permutations if self.permuted else 1, self.circle)
-        # So many vectors a null without relabellings multiplies a matrix with.
-        probes = {"moments": 2 * PROBES, "pearson": 2 * PROBES, "spectral": PROBES}.get(options.null, 0)
-        self.vectors = self.rows if probes and self.rows <= EXACT_TRACE_ROWS else probes
+    A side has rows and the kernels over them; of one side the other is the label.
+    """
+    n, count = len(sides[0][0]), sum(len(kernels) for _, kernels in sides)
+    steps = step_of_test(sides, columns, options, coco=coco), *further
 
-    def prepared(self, engine: Engine) -> Engine:
-        """Tell the plan of a test to whoever listens, and return the engine on which it fits into the memory."""
-        what = f"the exact test of {self.rows:,} rows takes"
-        engine = engines.fitting(engine, self.held, what=what, hint=ABOUT_FEATURES)
-        count = self.first + self.second
-        most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
-        if self.at_random and self.paired and self.permuted and self.rows > most:
-            matrices = "two kernels" if count == 2 else f"{count} kernels"
-            raise UndecidedError(
-                f"random permutations of {matrices} hold whole matrices: {self.rows:,} rows are more than {most:,}",
-                hint="--resampling shifts has no such limit"
-                + ("" if count == 2 else "; or name one kernel for each side"),
-                code="undecided.memory",
-            )
-        if engines.plan_wanted(self.rows):
-            ranks = self.ranks()
-            operations = Counter(self.operations(ranks))
-            for one in self.further:
-                operations.update(one.operations)
-            engines.tell(
-                self.command,
-                self.rows,
-                self.columns,
-                steps=(self.step(few=ranks is not None), *(one.what for one in self.further)),
-                held=self.held(engine.threads if engine.name == "local" else 1),
-                operations=operations,
-                engine=engine,
-            )
-        return engine
+    def held(threads: int) -> float:
+        return engines.TABLE_BYTES * float(n) * columns + max(step.held(threads) for step in steps)
 
-    def ranks(self) -> list[int] | None:
-        """Return the columns of all matrices of each side as products of few, by a sample of the rows; None if one is not."""
-        if self.rows <= FEW_ROWS or not self.permuted:
+    engine = engines.fitting(engine, held, what=f"the exact test of {n:,} rows takes", hint=ABOUT_FEATURES)
+    most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
+    if options.resampling == "random" and len(sides) > 1 and options.null == "permutation" and n > most:
+        raise UndecidedError(
+            f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
+            hint="--resampling shifts has no such limit" + ("; or name one kernel for each side" if count > 2 else ""),
+            code="undecided.memory",
+        )
+    if engines.plan_wanted(n):
+        ranks = low_ranks(sides) if options.null == "permutation" else None
+        steps = step_of_test(sides, columns, options, ranks, coco=coco), *further
+        operations: Counter[str] = Counter()
+        for step in steps:
+            operations.update(step.operations)
+        engines.tell(
+            command,
+            n,
+            columns,
+            steps=tuple(step.what for step in steps),
+            held=held(engine.threads if engine.name == "local" else 1),
+            operations=operations,
+            engine=engine,
+        )
+    return engine
+
+
+def low_ranks(sides: Sequence[Side]) -> list[int] | None:
+    """Return the columns of all matrices of each side as products of few, by a sample of the rows; None if one is not."""
+    n, ranks = len(sides[0][0]), []
+    rows = np.unique(np.linspace(0, n - 1, SAMPLED).astype(np.intp))
+    for points, kernels in sides if n > FEW_ROWS else ():
+        factors = [low_rank_factor(kernel, points.take(rows)) for kernel in kernels]
+        ranks += [sum(factor.columns.shape[1] for factor in factors if factor is not None)]
+        if None in factors:
             return None
-        rows, ranks = np.unique(np.linspace(0, self.rows - 1, SAMPLED).astype(np.intp)), []
-        for points, kernels in self.sides:
-            factors = [low_rank_factor(kernel, points.take(rows)) for kernel in kernels]
-            ranks += [sum(factor.columns.shape[1] for factor in factors if factor is not None)]
-            if None in factors:
-                return None
-        return ranks
+    return ranks or None
 
-    def held(self, threads: int) -> float:
-        """Return about the bytes that a test holds: the rows, the blocks under way, and the sums."""
-        held = engines.TABLE_BYTES * float(self.rows) * self.columns
-        if self.options.null in {"permutation", "pearson"} or self.further:
-            held += self._relabelled(threads)
-        if self.vectors:
-            # With the diagonal beside the vectors of a cubic trace.
-            beside = self.rows > EXACT_TRACE_ROWS and self.options.null != "spectral"
-            held += self._swept(self.vectors + beside, threads)
-        return held
 
-    def _swept(self, vectors: int, threads: int) -> float:
-        """Return the bytes that products of a matrix with so many vectors take: one set for each strip under way."""
-        return 8.0 * self.rows * vectors * (threads + SWEPT)
+def step_of_test(
+    sides: Sequence[Side], columns: int, options: Options, ranks: Sequence[int] | None = None, *, coco: bool = False
+) -> Step:
+    """Return what a test takes; of matrices that are products of few columns, if their ranks are known."""
+    n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
+    first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
+    matrices, pairs = first + second * paired, float(n) ** 2
+    passes = {"distance": len(sides) * pairs, "product": columns * pairs, "kernel": matrices * pairs}
+    counted = f"{first} + {second}" if paired else f"{first}"
+    counted += f" kernel {'matrix' if max(first, second) == 1 else 'matrices'}"
+    if options.null != "permutation":
+        # So many vectors a matrix is multiplied with, and the diagonal beside those of a cubic trace.
+        vectors = {"moments": 2 * PROBES, "pearson": 2 * PROBES, "spectral": PROBES}.get(options.null, 0)
+        vectors = n if vectors and n <= EXACT_TRACE_ROWS else vectors
+        beside = n > EXACT_TRACE_ROWS and options.null != "spectral"
+        # Sums, then the sums of squares and of products, then what the vectors need.
+        operations = {"distance": 4.0 * matrices * pairs, "product": 2.0 * matrices * vectors * pairs}
+        relabelled = step_of_test(sides, columns, replace(options, null="permutation")).held
 
-    def _relabelled(self, threads: int) -> float:
-        """Return the bytes that sums over relabellings take."""
-        n, first, second, permutations = self.rows, self.first, self.second, self.options.permutations
-        if self.at_random and self.paired:
-            return 8.0 * n * n * (first + second)
-        if self.at_random:
-            return self._swept(min(TOGETHER_ROWS, permutations) + 1, threads)
-        if not self.paired:
-            first = max([first, *(one.matrices for one in self.further)])
-            return 8.0 * first * (SUMS * min(n, 2 * BLOCKS) ** 2 + permutations) + TILE_BYTES * threads
-        circle, orders = self.circle, self.orders
-        stacked = first >= shifts.MANY and second * orders >= shifts.MANY
-        lines = max(block.count for block in plan_blocks(circle, n - circle, first + second if stacked else 1))
-        # As `shift_sums` goes: transforms of the second side are held for some orders, of the first where it multiplies
-        # all at once.
-        together = second * min(orders, max(1, shifts.HELD_ENTRIES // (second * circle * lines)))
-        blocks = BLOCK_SHARE * threads * ((2 + first if stacked else 3) + together) * lines * circle
-        spectra = (threads + UNDER_WAY) * first * together * circle
-        return 8.0 * (blocks + spectra + SUMS * first * second * orders * circle)
+        def held(threads: int) -> float:
+            curve = swept_bytes(n, vectors + beside, threads) if vectors else 0.0
+            return curve + (relabelled(threads) if options.null == "pearson" else 0.0)
 
-    def step(self, *, few: bool) -> str:
-        """Return in words what will be computed, of matrices that are products of few columns or not."""
-        permutations, circle = self.options.permutations, self.circle
-        count = f"{self.first} + {self.second}" if self.paired else f"{self.first}"
-        counted = f"{count} kernel {'matrix' if max(self.first, self.second) == 1 else 'matrices'}"
-        if not self.permuted:
-            return f"{counted} in tiles, for the {self.options.null} null"
-        if self.at_random:
-            return f"{counted} {'whole' if self.paired else 'in tiles'}, under {permutations:,} random permutations"
-        way = "as products of few columns" if few else "in tiles"
-        if not self.paired:
-            return f"{counted} {way}, summed over blocks of rows, under {permutations:,} permutations of these"
-        if not few:
-            blocks = len(plan_blocks(circle, self.rows - circle))
-            way = f"a block of lags at a time, {blocks:,} block{'' if blocks == 1 else 's'}"
-        return f"{counted} {way}, under {self.orders * circle:,} cyclic relabellings"
+        return Step(f"{counted} in tiles, for the {options.null} null", held, operations)
+    if options.resampling == "random" and paired and not coco:
+        what = f"{counted} whole, under {permutations:,} random permutations"
+        operations = passes | {"relabelled": 6.0 * permutations * first * second * pairs}
+        return Step(what, lambda _: 8.0 * matrices * pairs, operations)
+    if options.resampling == "random":
+        what = f"{counted} in tiles, under {permutations:,} random permutations"
+        operations = passes | {"product": (columns + permutations * matrices) * pairs}
+        return Step(what, lambda threads: swept_bytes(n, min(TOGETHER_ROWS, permutations) + 1, threads), operations)
+    few = None if ranks is None else {"product": 1e4 * n * matrices + 150.0 * n * math.prod(ranks)}
+    way = "in tiles" if few is None else "as products of few columns"
+    if not paired:
+        what = f"{counted} {way}, summed over blocks of rows, under {permutations:,} permutations of these"
+        products = columns * pairs + permutations * first * float(min(n, 2 * BLOCKS)) ** 2
+        return Step(what, partial(blocked_bytes, n, first, permutations), few or passes | {"product": products})
+    circle = shifts.circle_length(n)
+    orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
+    if few is None:
+        way = f"a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
+    operations = passes | {"lag": (first + second * orders) * pairs, "pair": first * second * orders * pairs}
+    held = partial(shifted_bytes, n, first, second, orders)
+    if coco:
+        what = f"{counted} as products of few columns, under {permutations:,} random permutations"
+        return Step(what, held, passes | {"relabelled": 6.0 * permutations * pairs})
+    return Step(f"{counted} {way}, under {orders * circle:,} cyclic relabellings", held, few or operations)
 
-    def operations(self, ranks: Sequence[int] | None = None) -> dict[str, float]:
-        """Return how many operations of which kind a test takes; of matrices of low rank, if their ranks are known."""
-        first, second, permutations, pairs = self.first, self.second, self.options.permutations, float(self.rows) ** 2
-        matrices = first + second * self.paired
-        passes = {"distance": len(self.sides) * pairs, "product": self.columns * pairs, "kernel": matrices * pairs}
-        if self.coco:
-            return passes | {"relabelled": 6.0 * permutations * pairs}
-        if not self.permuted:
-            # Sums, then the sums of squares and of products, then what the vectors need.
-            return {"distance": 4.0 * matrices * pairs, "product": 2.0 * matrices * self.vectors * pairs}
-        if self.at_random and self.paired:
-            return passes | {"relabelled": 6.0 * permutations * first * second * pairs}
-        if self.at_random:
-            return passes | {"product": (self.columns + permutations * matrices) * pairs}
-        if ranks is not None:
-            return {"product": 1e4 * self.rows * matrices + 150.0 * self.rows * math.prod(ranks)}
-        if not self.paired:
-            blocks = float(min(self.rows, 2 * BLOCKS)) ** 2
-            return passes | {"product": self.columns * pairs + permutations * first * blocks}
-        return passes | {"lag": (first + second * self.orders) * pairs, "pair": first * second * self.orders * pairs}
+
+def swept_bytes(n: int, vectors: int, threads: int) -> float:
+    """Return the bytes that products of a matrix with so many vectors take: one set for each strip under way."""
+    return 8.0 * n * vectors * (threads + SWEPT)
+
+
+def blocked_bytes(n: int, matrices: int, permutations: int, threads: int) -> float:
+    """Return the bytes that sums of so many matrices over blocks of rows take."""
+    return 8.0 * matrices * (SUMS * min(n, 2 * BLOCKS) ** 2 + permutations) + TILE_BYTES * threads
+
+
+def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:
+    """Return the bytes that sums over shifts take, as `shift_sums` goes.
+
+    Transforms of the second side are held for some orders, of the first where it multiplies all at once.
+    """
+    circle, stacked = shifts.circle_length(n), first >= shifts.MANY and second * orders >= shifts.MANY
+    lines = max(block.count for block in plan_blocks(circle, n - circle, first + second if stacked else 1))
+    together = second * min(orders, max(1, shifts.HELD_ENTRIES // (second * circle * lines)))
+    blocks = BLOCK_SHARE * threads * ((2 + first if stacked else 3) + together) * lines * circle
+    spectra = (threads + UNDER_WAY) * first * together * circle
+    return 8.0 * (blocks + spectra + SUMS * first * second * orders * circle)
 
 
 def held_by_stacks(rows: int, matrices: int, engine: Engine) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,6 +48,7 @@ WIDEST_OF_PAIRS, FINEST_OF_PAIRS, NEVER_WIDER = 1, -4, -1
 ABOVE, BELOW = 1, -1
 ADDITIVE_EXPONENTS_OF_PAIRS = (1, -1, -3)
 GAUSSIAN, ADDITIVE = 0, 2
+IN_THE_KERNEL = "in the kernel"
 
 
 class Family(NamedTuple):
@@ -92,15 +94,16 @@ class KernelChooser:
     ) -> None:
         self.names = variable.numeric_names, variable.category_names
         self.bandwidths = BandwidthChooser(variable.points, seed)
+        self.median = cache(self.bandwidths.median)
         self.exponents = exponents or two_sample_exponents
-        self.most = None if relabellings is None else members_carried(relabellings)
+        self.relabellings = relabellings
 
-    def family(self, kernel: Kernel | str, bandwidth: BandwidthOption, *, single: bool) -> Family:
+    def family(self, kernel: Kernel | str, bandwidth: BandwidthOption, *, single: bool, idle: bool = False) -> Family:
         """Return the kernels of a test.
 
         "auto" is Gaussian, Laplacian, and additive where there are several columns (hamming where there are only
         categories), on a geometric grid around the median; with `single`, where the null has no joint p-value, the
-        Gaussian at the median.
+        Gaussian at the median. With `idle` a bandwidth may be given that the kernel has no use for.
         """
         chosen = check_bandwidth(bandwidth)
         bound = [bind(base, *self.names) for base in _bases(kernel, *map(len, self.names), single=single)]
@@ -109,15 +112,11 @@ class KernelChooser:
             return self._grid(bases, unused)
         kinds: Sequence[int] = range(len(bases))
         if not any(base.free for base in bases):
-            if chosen != "auto":
-                raise UsageError(
-                    f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
-                    hint="leave out one of the two",
-                    code="usage.bandwidth_twice",
-                )
-            kernels, rule = bases, "in the kernel"
+            if chosen != "auto" and not idle:
+                raise idle_bandwidth(kernel)
+            kernels, rule = bases, IN_THE_KERNEL
         elif isinstance(chosen, str):
-            kernels, rule = [base.resolve(self.bandwidths.median) for base in bases], "median heuristic"
+            kernels, rule = [base.resolve(self.median) for base in bases], "median heuristic"
         elif single and len(chosen) > 1:
             raise UsageError(
                 "this null judges one kernel: give one bandwidth",
@@ -130,32 +129,22 @@ class KernelChooser:
             rule = "as given: " + ", ".join(f"{number:g}" for number in chosen)
         return Family(tuple((one,) for one in kernels), (unused,), rule, "", tuple(kinds), ((0,),) * len(kernels))
 
-    def one(self, kernel: Kernel | str, bandwidth: BandwidthOption) -> Family:
-        """Return one kernel; "median" is no contradiction to a kernel that leaves nothing open."""
-        try:
-            return self.family(kernel, bandwidth, single=True)
-        except UsageError as error:
-            if error.code != "usage.bandwidth_twice" or bandwidth != "median":
-                raise
-            return self.family(kernel, "auto", single=True)
-
     def _at(self, base: Kernel, number: float) -> Kernel:
         """Return `base` at a bandwidth given as a number, which is meant for the numeric columns where there are any."""
 
         def rule(metric: Metric, columns: Columns | None) -> float:
-            return self.bandwidths.median(metric, columns) if self.names[0] and metric == "mismatches" else number
+            return self.median(metric, columns) if self.names[0] and metric == "mismatches" else number
 
         return base.resolve(rule)
 
     def _grid(self, bases: list[Kernel], unused: tuple[str, ...]) -> Family:
         """Return every base kernel at its median bandwidths times powers of two, from wide to narrow."""
         wanted = [(kind, j) for kind, base in enumerate(bases) for j in self.exponents(base, self.bandwidths)]
-        most = self.most if self.most is not None and self.most < len(wanted) else None
-        if most is not None:
-            wanted = [wanted[place] for place in nearest_first([(abs(j), kind) for kind, j in wanted], most)]
+        far = [(abs(exponent), kind) for kind, exponent in wanted]
+        wanted, thinning = carried(wanted, far, self.relabellings, "every bandwidth, however many rows")
 
         def times(factor: float) -> BandwidthRule:
-            return lambda metric, columns: factor * self.bandwidths.median(metric, columns)
+            return lambda metric, columns: factor * self.median(metric, columns)
 
         # One column of categories, or of two numbers, has one distance: then some members are equal.
         distinct: dict[Kernel, tuple[int, int]] = {}
@@ -165,7 +154,7 @@ class KernelChooser:
             tuple((kernel,) for kernel in distinct),
             (unused,),
             "geometric grid by factors of 2 around the median",
-            in_words("every bandwidth, however many rows", most),
+            thinning,
             tuple(kind for kind, _ in distinct.values()),
             tuple((exponent,) for _, exponent in distinct.values()),
         )
@@ -181,34 +170,24 @@ def choose_pair(
     relabellings: int | None = None,
 ) -> Family:
     """Return the pairs of kernels of an independence test; each side as `KernelChooser` does."""
-    n = len(variables[0].points)
-    sides: list[Family] = []
-    settled: list[UsageError] = []
-    for kernel, variable in zip(kernels, variables, strict=True):
-        chooser = KernelChooser(variable, seed, exponents=independence_exponents)
-        try:
-            side = chooser.family(kernel, bandwidth, single=single)
-        except UsageError as error:
-            if error.code != "usage.bandwidth_twice":
-                raise
-            # A kernel that names its own bandwidth is fine as long as the other leaves one open.
-            settled.append(error)
-            side = chooser.family(kernel, "auto", single=single)
-        sides.append(side)
-    if len(settled) == len(kernels):
-        raise settled[0]
-    first, second = sides
-    pairs, most = _judged_together(first, second), None
-    automatic = len(pairs) > 1 and check_bandwidth(bandwidth) == "auto"
-    if automatic and relabellings is not None and members_carried(relabellings) < len(pairs):
-        most = members_carried(relabellings)
+    n, automatic = len(variables[0].points), check_bandwidth(bandwidth) == "auto"
+    choosers = [KernelChooser(variable, seed, exponents=independence_exponents) for variable in variables]
+    # A kernel that names its own bandwidth is fine as long as the other leaves one open.
+    first, second = sides = [
+        chooser.family(kernel, bandwidth, single=single, idle=True)
+        for chooser, kernel in zip(choosers, kernels, strict=True)
+    ]
+    if not automatic and all(side.rule == IN_THE_KERNEL for side in sides):
+        raise idle_bandwidth(kernels[0])
+    pairs, thinning = _judged_together(first, second), ""
+    if automatic and len(pairs) > 1:
         far = [(abs(first.exponents[f][0]) + abs(second.exponents[g][0]), first.kinds[f]) for f, g in pairs]
-        pairs = [pairs[place] for place in nearest_first(far, most)]
+        pairs, thinning = carried(pairs, far, relabellings, f"{n:,} rows: by their number ({BY_ROWS})")
     return Family(
         tuple((*first.members[f], *second.members[g]) for f, g in pairs),
         (*first.left_out, *second.left_out),
         "; ".join(dict.fromkeys(side.rule for side in sides)),
-        in_words(f"{n:,} rows: by their number ({BY_ROWS})", most) if automatic else "",
+        thinning,
         exponents=tuple((*first.exponents[f], *second.exponents[g]) for f, g in pairs),
     )
 
@@ -228,6 +207,15 @@ def _judged_together(first: Family, second: Family) -> list[tuple[int, int]]:
         return {own, ADDITIVE} if own == GAUSSIAN and ADDITIVE not in side.kinds and ADDITIVE in other.kinds else {own}
 
     return [(f, g) for f, g in every if kind(first, second, f) & kind(second, first, g)]
+
+
+def idle_bandwidth(kernel: Kernel | str) -> UsageError:
+    """Return the error for a bandwidth beside a kernel that has no use for it."""
+    return UsageError(
+        f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
+        hint="leave out one of the two",
+        code="usage.bandwidth_twice",
+    )
 
 
 def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | tuple[float, ...]:
@@ -262,9 +250,16 @@ def _bases(kernel: Kernel | str, numbers: int, categories: int, *, single: bool)
     return [Gaussian(), Laplacian(), *([Additive()] if numbers + categories > 1 else [])]
 
 
-def nearest_first(distances: Sequence[tuple[int, ...]], most: int) -> list[int]:
-    """Return the places of at most so many members, those nearest to the median, in their order."""
-    return sorted(sorted(range(len(distances)), key=lambda place: distances[place])[:most])
+def carried(
+    members: list[tuple[int, int]], far: Sequence[tuple[int, int]], relabellings: int | None, rule: str
+) -> tuple[list[tuple[int, int]], str]:
+    """Return the members that so many different relabellings can judge together, nearest to the median, and the rule in words."""
+    most = len(members) if relabellings is None else max(1, relabellings // RELABELLINGS_PER_MEMBER)
+    if most >= len(members):
+        return members, rule
+    kept = sorted(sorted(range(len(members)), key=far.__getitem__)[:most])
+    rule = f"{rule}, at most {most:,}: one for each ten relabellings, those nearest to the median first"
+    return [members[place] for place in kept], rule
 
 
 def two_sample_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
@@ -291,15 +286,3 @@ def independence_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]
     # So many of them: the middle one, or the ends and what lies evenly between.
     count = min(gaussians if is_gaussian else others, len(exponents))
     return [exponents[int((place + 0.5) * len(exponents) / count)] for place in range(count)]
-
-
-def members_carried(relabellings: int) -> int:
-    """Return how many members so many different relabellings can judge together."""
-    return max(1, relabellings // RELABELLINGS_PER_MEMBER)
-
-
-def in_words(rule: str, most: int | None) -> str:
-    """Return by which rule of sizes a family has its members."""
-    if most is None:
-        return rule
-    return f"{rule}, at most {most:,}: one for each ten relabellings, those nearest to the median first"

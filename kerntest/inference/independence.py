@@ -217,12 +217,11 @@ def hsic_test(
         relabellings=test.different(permutations),
     )
     left, right = family.sides()
-    points = moved_to_origin(first.points, left), moved_to_origin(second.points, right)
-    named_columns = len(first.names + second.names)
-    work = exact.Work("hsic", [(points[0], left), (points[1], right)], named_columns, options, coco=statistic == "coco")
-    run.engine = work.prepared(run.engine)
+    points, coco = (moved_to_origin(first.points, left), moved_to_origin(second.points, right)), statistic == "coco"
+    both, count = [(points[0], left), (points[1], right)], len(first.names + second.names)
+    run.engine = exact.prepared("hsic", both, count, options, run.engine, coco=coco)
     test = replace(test, points=points, engine=run.engine)
-    verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
+    verdict = coco_verdict(test, family) if coco else verdict_of(test, family)
     result = independence_result(
         run,
         verdict,

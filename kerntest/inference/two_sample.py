@@ -202,8 +202,8 @@ def mmd_test(
     chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
     family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
     further = explanation_work(sample, options) if explain else ()
-    work = exact.Work("mmd", [(sample.points, family.kernels)], len(sample.names), options, further=further)
-    run.engine = work.prepared(run.engine)
+    sides = [(sample.points, family.kernels)]
+    run.engine = exact.prepared("mmd", sides, len(sample.names), options, run.engine, further=further)
     test = TwoSamples(options, run.engine, progress, sample)
     verdict = verdict_of(test, family)
     minimum = explanation = None

@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.data.column_types import date_text
 from kerntest.data.columns import standardize
 from kerntest.errors import UndecidedError, counted
-from kerntest.inference.exact import Further, Work
+from kerntest.inference.exact import Step, blocked_bytes, step_of_test
 from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import (
@@ -113,19 +113,20 @@ def columns_left_out(sample: Sample) -> int:
     return min(columns, 2 * NUMBERS_WITHOUT // (n**2 * columns)) if columns > 1 else 0
 
 
-def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
+def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
     """Return what `explain_columns` takes."""
     columns, first = len(sample.names), columns_left_out(sample)
     sums = BANDWIDTHS * columns * options.permutations * float(min(len(sample.points), 2 * BLOCKS)) ** 2
-    what = f"tests of {counted(columns, 'column')} alone"
-    further = [Further(what, BANDWIDTHS * min(columns, TOGETHER), {"product": sums})]
-    if first:
-        others = sample.with_columns(set(range(1, columns)))
-        test = Work("mmd", [(others.points, _family(others, options).kernels)], columns - 1, options)
-        which = "each" if first == columns else f"each of the first {first}"
-        operations = {name: first * count for name, count in test.operations().items()}
-        further.append(Further(f"tests of all columns without {which}", test.first, operations))
-    return tuple(further)
+    what, held = f"tests of {counted(columns, 'column')} alone", partial(blocked_bytes, len(sample.points))
+    matrices = BANDWIDTHS * min(columns, TOGETHER)
+    alone = Step(what, partial(held, matrices, options.permutations), {"product": sums})
+    if not first:
+        return (alone,)
+    others = sample.with_columns(set(range(1, columns)))
+    test = step_of_test([(others.points, _family(others, options).kernels)], columns - 1, options)
+    which = "each" if first == columns else f"each of the first {first}"
+    operations = {name: first * count for name, count in test.operations.items()}
+    return alone, test._replace(what=f"tests of all columns without {which}", operations=operations)
 
 
 def _column_sums(

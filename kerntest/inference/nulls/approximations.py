@@ -31,10 +31,8 @@ KURTOSIS_RELABELLINGS = 5000
 GAMMA_ROWS = 6
 # Below this skewness the distribution is a Gaussian to more digits than a tail needs.
 NEARLY_GAUSSIAN = 1e-4
-# Above this value of -log(tail) the tail is too near the smallest double for its logarithm to be taken.
-DEEP = 600.0
-# Steps of the continued fraction: that far out, each shrinks the error a hundredfold or more.
-STEPS = 8
+# The smallest p-value that is told: none is 0.
+SMALLEST = sys.float_info.min
 # Stands for the distance of two roots that are equal, times c2.
 TINY_ROOT = 1e-9
 # Nodes of the double-exponential quadrature: more change no digit shown.
@@ -108,7 +106,7 @@ def three_moments(pair: MatrixPair) -> Tail:
 def moments_p_value(value: float, moments: Moments) -> float:
     """Return the upper tail at `value` of the Pearson III curve through the moments; never 0."""
     z = (value - moments.mean) / moments.standard_deviation
-    return max(math.exp(float(log_upper_tail(z, moments.skewness))), sys.float_info.min)
+    return float(upper_tail(z, moments.skewness))
 
 
 def four_moments(pair: MatrixPair) -> Tail:
@@ -148,7 +146,7 @@ def gretton_gamma(pair: MatrixPair) -> Tail:
 
     p_value = float(gammaincc(mean**2 / variance, max(pair.value, 0.0) / n**2 * mean / variance))
     moments = Moments(mean * n**2, math.sqrt(variance) * n**2, 2.0 * math.sqrt(variance) / mean)
-    return Tail(max(p_value, sys.float_info.min), moments)
+    return Tail(max(p_value, SMALLEST), moments)
 
 
 def chi_squares(pair: MatrixPair) -> Tail:
@@ -254,7 +252,7 @@ def _lugannani_rice(x: float, weights: Array, counts: Array) -> float:
     from scipy.special import log_ndtr  # noqa: PLC0415 - takes 0.2 s to load
 
     log_tail = float(log_ndtr(-(w + math.log(v / w) / w)))
-    return min(max(math.exp(log_tail), sys.float_info.min), 1.0)
+    return min(max(math.exp(log_tail), SMALLEST), 1.0)
 
 
 def _saddlepoint(x: float, weights: Array, counts: Array) -> float:
@@ -265,7 +263,7 @@ def _saddlepoint(x: float, weights: Array, counts: Array) -> float:
 
     # K' grows from the mean at 0 to infinity at the pole on this side of it.
     side = 1.0 if excess(0.0) < 0 else -1.0
-    pole = side / max(2.0 * float((side * weights).max()), sys.float_info.min)
+    pole = side / max(2.0 * float((side * weights).max()), SMALLEST)
     near, far = 0.0, side * min(1.0 / math.sqrt(2.0 * float(weights**2 @ counts)), abs(pole) / 2.0)
     while side * excess(far) < 0:
         near, far = far, side * min(2.0 * abs(far), (abs(far) + abs(pole)) / 2.0)
@@ -280,38 +278,19 @@ def _saddlepoint(x: float, weights: Array, counts: Array) -> float:
 # Curves of Pearson's system: a Gamma through three moments (type III), and any of them through four
 
 
-def log_upper_tail(z: ArrayLike, skewness: ArrayLike) -> Array:
-    """Return log P(Z >= z) for Pearson III with mean 0, standard deviation 1 and the given skewness, which broadcast.
+def upper_tail(z: ArrayLike, skewness: ArrayLike) -> Array:
+    """Return P(Z >= z), never 0, for Pearson III with mean 0, standard deviation 1 and the given skewness; they broadcast.
 
-    With k = 4 / skewness^2, Z = (G - k) / sqrt(k) for G a Gamma variable of shape k. Deep tails, beyond the range of
-    doubles, come from the continued fraction of the incomplete Gamma function (DLMF 8.9.2, its even part). A negative
-    skewness counts as 0: the statistics here lean to the right, and a Gaussian tail errs on the safe side.
+    With k = 4 / skewness^2, Z = (G - k) / sqrt(k) for G a Gamma variable of shape k. A negative skewness counts as 0: the
+    statistics here lean to the right, and a Gaussian tail errs on the safe side.
     """
-    from scipy.special import gammaincc, log_ndtr  # noqa: PLC0415 - takes 0.2 s to load
+    from scipy.special import gammaincc, ndtr  # noqa: PLC0415 - takes 0.2 s to load
 
-    z, skewness = np.broadcast_arrays(np.asarray(z, dtype=np.float64), np.asarray(skewness, dtype=np.float64))
+    z, skewness = np.asarray(z, dtype=np.float64), np.asarray(skewness, dtype=np.float64)
     gaussian = skewness < NEARLY_GAUSSIAN
     shape = 4.0 / np.square(np.where(gaussian, 1.0, skewness))
-    x = np.maximum(shape + z * np.sqrt(shape), 0.0)
-    with np.errstate(divide="ignore"):
-        tail = np.log(gammaincc(shape, x))
-    deep = (tail < -DEEP) & (x > shape)
-    if np.any(deep):
-        tail = np.where(deep, _log_deep_tail(shape, x), tail)
-    log_tail: Array = np.where(gaussian, log_ndtr(-z), tail)
-    return log_tail
-
-
-def _log_deep_tail(shape: Array, x: Array) -> Array:
-    """Return log(Gamma(k, x) / Gamma(k)) for x far above k; meaningless elsewhere."""
-    from scipy.special import gammaln  # noqa: PLC0415 - takes 0.2 s to load
-
-    x = np.maximum(x, shape + 1.0)
-    fraction = x - shape + (2 * STEPS + 1)
-    for step in range(STEPS, 0, -1):
-        fraction = x - shape + (2 * step - 1) - step * (step - shape) / fraction
-    deep: Array = shape * np.log(x) - x - gammaln(shape) - np.log(fraction)
-    return deep
+    tail = np.where(gaussian, ndtr(-z), gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0.0)))
+    return np.asarray(np.maximum(tail, SMALLEST))
 
 
 def pearson_tail(z: float, skewness: float, kurtosis: float) -> float:
@@ -326,12 +305,12 @@ def pearson_tail(z: float, skewness: float, kurtosis: float) -> float:
     c2 = (2.0 * beta2 - 3.0 * beta1 - 6.0) / scale if scale else 0.0
     if abs(c2) < 1e-5 or scale <= 0:
         # Type III is the border between bounded and unbounded curves. Beyond the second condition no curve has moments.
-        return float(np.exp(log_upper_tail(z, skewness)))
+        return float(upper_tail(z, skewness))
     c0 = (4.0 * beta2 - 3.0 * beta1) / scale
     c1 = skewness * (beta2 + 3.0) / scale
     log_density, lower, upper = _curve(c0, c1, c2)
     if z >= upper:
-        return float(np.finfo(np.float64).tiny)
+        return SMALLEST
     if z <= lower:
         return 1.0
     # Both sides of z, relative to one height, so that neither a deep tail nor its complement cancels.
@@ -340,8 +319,8 @@ def pearson_tail(z: float, skewness: float, kurtosis: float) -> float:
     below = _integral(lambda x: np.exp(log_density(x) - peak), z, lower)
     if not above + below > 0:
         # All of the curve is in a point, as far as doubles can tell: the skewness has swallowed everything.
-        return float(np.exp(log_upper_tail(z, skewness)))
-    return max(above / (above + below), float(np.finfo(np.float64).tiny))
+        return float(upper_tail(z, skewness))
+    return max(above / (above + below), SMALLEST)
 
 
 def _curve(c0: float, c1: float, c2: float) -> tuple[Callable[[Array], Array], float, float]:

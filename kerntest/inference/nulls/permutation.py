@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import one_blas_thread
-from kerntest.inference.nulls.approximations import log_upper_tail
+from kerntest.inference.nulls.approximations import upper_tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,7 +171,7 @@ def first_of(scored: Array, places: NDArray[np.intp]) -> int:
 def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return values as -log p of a Pearson III curve each, their z, and which are degenerate (score 0); as in `judge`."""
     z, degenerate = standardised(values, tolerances)
-    scored = -log_upper_tail(z, np.mean(z**3, axis=1)[:, None])
+    scored = -np.log(upper_tail(z, np.mean(z**3, axis=1)[:, None]))
     scored[degenerate] = 0.0
     return scored, z, degenerate
 

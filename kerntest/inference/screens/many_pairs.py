@@ -82,7 +82,8 @@ class Screen(RunOfTest):
 
     def kernel(self, variable: Variable, kernel: Kernel | str, bandwidth: BandwidthOption) -> Family:
         """Return the kernel of some columns."""
-        return KernelChooser(variable, self.options.seed).one(kernel, bandwidth)
+        chooser = KernelChooser(variable, self.options.seed)
+        return chooser.family(kernel, bandwidth, single=True, idle=isinstance(bandwidth, str))
 
     def plan(self, columns: int, step: str, held: float, **operations: float) -> None:
         """Tell what the rows of so many columns will take beside themselves, or refuse to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -49,12 +50,9 @@ class Record:
         return pd.DataFrame(plain[self.rows_from] if self.rows_from else [flatten(plain)])
 
 
-@cache
-def library_versions() -> dict[str, str]:
-    """Return the versions of the libraries that make the numbers, without importing them."""
-    from importlib.metadata import version  # noqa: PLC0415 - the email package behind it takes 10 ms, which --help does not need
-
-    return {name: version(name) for name in LIBRARIES}
+def library_versions() -> dict[str, str | None]:
+    """Return the versions of the libraries that made the numbers; None for one that took no part."""
+    return {name: getattr(sys.modules.get(name), "__version__", None) for name in LIBRARIES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class Provenance(Record):
     scale: str
     dtype: str
     threads: int
-    libraries: Mapping[str, str]
+    libraries: Mapping[str, str | None]
     seconds: float
     engine: str = "local"
     device: str | None = None
