@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
 from kerntest.report.results.learning_record import RidgeGrid
-from kerntest.report.summaries.learner_summary import kpca_sentence, left_out_rows, ridge_sentence
+from kerntest.report.summaries.learner_summary import kpca_sentence, ridge_sentence
 from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.machines.ridge_fit import JudgedRidge
+    from kerntest.learning.machines.ridge_fit import RidgeFit
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.results.learning_record import GridSearch, KpcaResult, RidgeResult
@@ -35,56 +35,57 @@ Curve: TypeAlias = "tuple[Array, Array | None, Array | None]"
 Band: TypeAlias = "Callable[[Points], Curve]"
 
 
-def ridge_picture(result: RidgeResult, judged: JudgedRidge, kind: str, engine: Engine) -> bytes:
-    """Return a picture as "png", "svg" or "pdf": one panel for each of the first targets, two for a single one, and the grid."""
-    fit, rows, reach, seen = judged.fit, judged.rows, judged.reach, "training rows"
-    truth, predicted, drawn = rows.targets, fit.fitted, list[panels.Panel]()
-    if judged.test is not None and judged.predicted is not None:
-        truth, predicted, seen = judged.test.targets, judged.predicted, "test rows"
-    elif fit.left_out is not None and fit.left_out_spread is not None:
-        predicted, seen = truth - fit.left_out, left_out_rows(together=rows.clusters is not None)
-        reach = fit.model.reach(judged.interval) * fit.left_out_spread
+class Predicted(NamedTuple):
+    """What was judged: a target, its values and those predicted, which rows they are, and intervals of a probability."""
+
+    name: str
+    truth: Array
+    found: Array
+    rows: str
+    reach: Array | None = None
+    interval: float = 0.0
+
+
+def ridge_panels(
+    result: RidgeResult, fit: RidgeFit, parts: Sequence[TrainingRows], judged: Sequence[Predicted], engine: Engine
+) -> tuple[list[panels.Panel], str]:
+    """Return a panel for each of the first targets, two for a single one, and the grid, and their title."""
+    model, interval, drawn = fit.model, result.interval, list[panels.Panel]()
     remark = f"lambda {number(result.lambda_)}, {number(result.effective_df, 3)} effective degrees of freedom"
-    band = f"{percent(judged.interval)} interval of new values"
-    for place, name in enumerate(rows.names[:TARGETS_DRAWN]):
-        own = (name, truth[:, place], predicted[:, place], seen)
-        half = None if reach is None else reach[:, place]
-        if over_one_column(rows.encoder):
-            curve = partial(_band, judged, place, engine)
-            drawn.append(
-                partial(draw_fit, rows=rows, test=judged.test, place=place, curve=curve, band=band, remark=remark)
-            )
-        else:
-            drawn.append(partial(draw_truth, judged=own, reach=half, interval=judged.interval))
-        if len(rows.names) == 1:
-            drawn.append(partial(draw_residuals, judged=own))
-    if result.grid is not None and len(result.grid.cells) > 1:
-        drawn.append(partial(draw_search, grid=result.grid))
-    title = f"{', '.join(result.targets)}: {ridge_sentence(result)}"
-    return panels.picture_bytes(panels.side_by_side(drawn, title), kind)
+
+    def band(grid: Points, place: int) -> Curve:
+        mean = model.scores(grid, engine)[:, place]
+        if model.spread is None:
+            return mean, None, None
+        reach = model.reach(interval) * model.deviations(grid, engine)[:, place]
+        return mean, mean - reach, mean + reach
+
+    for place, own in enumerate(judged[:TARGETS_DRAWN]):
+        curve = partial(band, place=place)
+        drawn.append(
+            fit_panel(own, parts, place, curve, band=f"{percent(interval)} interval of new values", remark=remark)
+        )
+    if len(judged) == 1:
+        drawn.append(partial(draw_residuals, judged=judged[0]))
+    return [*drawn, *grid_panels(result.grid)], f"{', '.join(result.targets)}: {ridge_sentence(result)}"
 
 
-def _band(judged: JudgedRidge, place: int, engine: Engine, grid: Points) -> Curve:
-    """Return the predictions of a target at some points, and the intervals of new values there."""
-    model = judged.fit.model
-    mean = model.predicted(grid, engine)[:, place]
-    if model.spread is None:
-        return mean, None, None
-    reach = model.reach(judged.interval) * model.deviations(grid, engine)[:, place]
-    return mean, mean - reach, mean + reach
+def fit_panel(own: Predicted, parts: Sequence[TrainingRows], place: int, curve: Band, **told: str) -> panels.Panel:
+    """Return the function with its band over one column of numbers; of other rows predictions over the truth."""
+    encoder = parts[0].encoder
+    if encoder is None or len(encoder.columns) > 1 or not encoder.numeric:
+        return partial(draw_truth, judged=own)
+    return partial(draw_fit, parts=parts, place=place, curve=curve, **told)
 
 
-def over_one_column(encoder: Encoder | None) -> bool:
-    """Say whether rows have one column, of numbers."""
-    return encoder is not None and len(encoder.columns) == 1 and len(encoder.numeric_names) == 1
+def grid_panels(grid: GridSearch | RidgeGrid | None) -> list[panels.Panel]:
+    """Return the panel of a grid of several cells."""
+    return [partial(draw_search, grid=grid)] if grid is not None and len(grid.cells) > 1 else []
 
 
-def draw_fit(
-    axis: Any, rows: TrainingRows, test: TrainingRows | None, place: int, curve: Band, *, band: str, remark: str
-) -> None:
+def draw_fit(axis: Any, parts: Sequence[TrainingRows], place: int, curve: Band, *, band: str, remark: str) -> None:
     """Draw the function of the one column there is, the band that holds new values, and the rows."""
-    spec = cast("Encoder", rows.encoder).numeric[0]
-    parts = [one for one in (rows, test) if one is not None]
+    spec, name = cast("Encoder", parts[0].encoder).numeric[0], parts[0].names[place]
     scaled = [as_points(one.points).numeric[:, 0] for one in parts]
     every = np.concatenate(scaled)
     margin = MARGIN * float(np.ptp(every))
@@ -102,20 +103,16 @@ def draw_fit(
     for one, across, shown, look in zip(parts, scaled, kept, looks, strict=False):
         axis.scatter(across[shown] * spec.spread + spec.centre, one.targets[shown, place], **look)
     axis.plot(grid, mean, color=panels.COLOUR_X, linewidth=1.8, label="fit")
-    axis.set(xlim=(grid[0], grid[-1]), xlabel=panels.named(spec.name, 46), ylabel=panels.named(rows.names[place], 46))
+    axis.set(xlim=(grid[0], grid[-1]), xlabel=panels.named(spec.name, 46), ylabel=panels.named(name, 46))
     if spec.kind == "date":
         panels.write_dates(axis.xaxis, grid[0], grid[-1])
     axis.legend(**panels.LEGEND)
     panels.write_title(axis, "Fit and rows", remark)
 
 
-# What was judged: the target, its values and those predicted, and which rows they are.
-Predicted: TypeAlias = "tuple[str, Array, Array, str]"
-
-
-def draw_truth(axis: Any, judged: Predicted, reach: Array | None = None, interval: float = 0.0) -> None:
+def draw_truth(axis: Any, judged: Predicted) -> None:
     """Draw predictions over the truth with their intervals, and the line where both agree."""
-    name, whole, found, rows = judged
+    name, whole, found, rows, reach, interval = judged
     shown = panels.evenly(len(whole))
     truth, predicted = whole[shown], found[shown]
     both = np.concatenate([truth, predicted])
@@ -133,7 +130,7 @@ def draw_truth(axis: Any, judged: Predicted, reach: Array | None = None, interva
 
 def draw_residuals(axis: Any, judged: Predicted) -> None:
     """Draw residuals over predictions, with lines at 0 and at the root mean square to both sides."""
-    name, truth, predicted, rows = judged
+    name, truth, predicted, rows, *_ = judged
     residuals, shown = truth - predicted, panels.evenly(len(truth))
     rmse = root_mean_square(residuals)
     axis.axhline(0.0, color=panels.NEUTRAL, linewidth=0.9)
@@ -214,13 +211,12 @@ CLOSE = 0.04
 LARGEST_DRAWN = 1e307
 
 
-def component_picture(result: KpcaResult, scores: Array, color: Column | None, kind: str) -> bytes:
-    """Return a picture of the rows in the first two components and of the scree, as "png", "svg" or "pdf"."""
+def component_panels(result: KpcaResult, scores: Array, color: Column | None) -> tuple[list[panels.Panel], str]:
+    """Return the rows in the first two components and the scree, and their title."""
     ratios = result.explained_variance_ratio
     rows = partial(draw_components, scores=scores, ratios=ratios[:2], color=color)
     scree = partial(draw_scree, ratios=ratios, explained=result.explained)
-    title = f"{result.provenance.inputs[0].name}: {kpca_sentence(result).removesuffix('.')}"
-    return panels.picture_bytes(panels.side_by_side([rows, scree], title), kind)
+    return [rows, scree], f"{result.provenance.inputs[0].name}: {kpca_sentence(result)}"
 
 
 def draw_components(axis: Any, scores: Array, ratios: Sequence[float], color: Column | None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of, prepare_fit
-from kerntest.errors import DataError, UsageError, one_of, warn_of, whole_number
+from kerntest.errors import DataError, UsageError, one_of, positive, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_file import damaged, model_of, read_model, save_model
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
@@ -27,13 +27,23 @@ from kerntest.learning.rows.training_rows import (
     check_bandwidth,
     check_kernel,
     checked_weights,
+    encoded_rows,
+    given_targets,
     read_labelled,
     read_like,
     rows_like,
     target_of,
 )
-from kerntest.matrices.factor import as_points, feature_error, parse_features
-from kerntest.report.panels import picture_kind
+from kerntest.matrices.factor import (
+    Expansion,
+    FeatureMap,
+    GivenExpansion,
+    as_points,
+    expanded,
+    feature_error,
+    parse_features,
+)
+from kerntest.report.panels import picture_bytes, picture_kind, side_by_side
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
 from kerntest.report.write import check_writable, write_file, written_together
 
@@ -47,14 +57,14 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.learning.rows.encoding import Scale
+    from kerntest.learning.rows.encoding import Encoder, Scale
     from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
+    from kerntest.report.panels import Panel
 
 
-# A fit has what is saved as `model`; it, a judgement and a result have `warnings`.
+# A fit has what is saved as `model`; it and a result have `warnings`.
 FitT = TypeVar("FitT", bound=Any)
-ModelT = TypeVar("ModelT", bound=Any)
-JudgedT = TypeVar("JudgedT", bound=Any)
+ModelT = TypeVar("ModelT", bound="FittedModel")
 ResultT = TypeVar("ResultT", bound=Any)
 _Parameters = ParamSpec("_Parameters")
 
@@ -126,12 +136,49 @@ class LearnerOptions(_Kernelled):
         return cls(**{name: words.pop(name) for name in signature(cls).parameters if name in words})
 
 
+def sized(
+    name: str, value: float, limits: tuple[float, float], hint: str | None = None, code: str | None = None
+) -> None:
+    """Refuse what is no positive number, or not between two limits: what the solvers square and divide by."""
+    positive(name, value, code=code)
+    if not limits[0] <= value <= limits[1]:
+        told = f"{name} must be between {limits[0]:g} and {limits[1]:g} in size, not {value:g}"
+        raise UsageError(told, hint=hint, code=code or f"usage.{name}")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class FittedModel:
+    """What every learner keeps: functions of rows, and what it knows of their columns.
+
+    A precomputed matrix has `n_train` columns and no encoder.
+    """
+
+    encoder: Encoder | None
+    expansion: Expansion | GivenExpansion
+    n_train: int
+    features: FeatureMap | None = None
+    # What a model file calls it, and messages do.
+    KIND: ClassVar[str]
+    CALLED: ClassVar[str]
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """With every bandwidth chosen; None for a precomputed matrix."""
+        return getattr(self.features or self.expansion, "kernel", None)
+
+    def scores(self, points: Points | Array, engine: Engine) -> Array:
+        """Return the functions at n rows (points, or rows of a precomputed matrix), shape (n, J)."""
+        return expanded(self.expansion, self.features, points, engine)
+
+
 class Estimator(LearnerOptions, Generic[ModelT, FitT]):
     """What `SVM`, `KernelRidge` and `KernelPCA` share beside their options: the model and its file."""
 
     MODEL: ClassVar[type]
     # What one is called in messages.
     CALLED: ClassVar[str]
+    # The parameters that a model knows, and by which name.
+    SHOWN: ClassVar[dict[str, str]]
 
     _model: ModelT | None = None
     fit_: FitT | None = None
@@ -181,11 +228,11 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         """Return one that works with the model of a file, and has the parameters that it was fitted with."""
         loaded, file = cls(threads=threads), read_model(path)
         model: Any = model_of(file, cls.MODEL)
-        features, encoder = model.features, model.encoder
         # What the model of an older file shows.
-        shown = {"kernel": str(getattr(features or model.expansion, "kernel", "precomputed")), **cls._loaded(model)}
-        shown |= {} if encoder is None else {"scale": encoder.scale}
-        shown |= {} if features is None else {"features": f"{features.kind}:{features.size}"}
+        shown: dict[str, Any] = {name: getattr(model, place) for name, place in cls.SHOWN.items()}
+        shown["kernel"] = str(model.kernel or "precomputed")
+        shown |= {} if model.encoder is None else {"scale": model.encoder.scale}
+        shown |= {} if model.features is None else {"features": f"{model.features.kind}:{model.features.size}"}
         try:
             loaded.set_params(**file.manifest.get("parameters", shown) | {"threads": threads})
         except (AttributeError, TypeError, ValueError, UsageError) as error:
@@ -193,19 +240,13 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         loaded._model = model
         return loaded
 
-    def _learned(self, learner: Learner[FitT, Any, Any], X: Any, y: Any, weights: Any = None) -> Self:
+    def _learned(self, learner: Learner[FitT, Any], X: Any, y: Any, weights: Any = None) -> Self:
         """Fit to what a caller hands over, and warn of what is to be known."""
         rows = learner.handed_over(X, y, weights)
-        self.fit_ = learner.fit(rows, self.engine)
+        self.fit_ = learner.fit(rows)
         self._model = self.fit_.model
         warn_of([*rows.warnings, *self.fit_.warnings])
         return self
-
-    @classmethod
-    def _loaded(cls, model: ModelT) -> dict[str, Any]:
-        """Return the parameters that a model file knows."""
-        del model
-        return {}
 
     def _points(self, X: Any) -> Points | Array:
         """Return new rows as the model takes them."""
@@ -254,35 +295,37 @@ def kernel_values(X: Any, n_train: int | None = None) -> Array:
     return K
 
 
-class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
-    """What a learner does: `rows`, `fit`, `judge`, `fitted`, `result`; and what is read, planned and drawn for it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged(Generic[ResultT]):
+    """How good a fit is: fields of its record, warnings, and the panels of a picture with their title, of the record."""
+
+    fields: dict[str, Any]
+    drawn: Callable[[ResultT], tuple[Sequence[Panel], str]]
+    warnings: Sequence[str] = ()
+
+
+class Learner(ABC, Generic[FitT, ResultT]):
+    """What a learner does: `read`, `rows`, `fit`, `judge`; and what is planned for it."""
 
     COMMAND: ClassVar[str]
-    # Its Python class.
+    # Its Python class, and its record.
     ESTIMATOR: ClassVar[str]
-    # Whether other rows than those that are learned from can judge it.
+    RESULT: ClassVar[Any]
+    # Whether other rows than those that are learned from can judge it, and whether it may have several targets.
     JUDGED: ClassVar[bool] = True
+    SEVERAL: ClassVar[bool] = False
     options: LearnerOptions
-    # Whether the target is one of classes.
+    # Whether it has a target, and whether that is one of classes.
+    supervised: bool = True
     classifies: bool = False
 
     @abstractmethod
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its targets."""
 
-    @abstractmethod
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table as they are learned from, with their kernel."""
-
-    def target_columns(self, y: Any) -> tuple[str, ...]:
-        """Return the columns of X that y names, where it names some."""
-        del y
-        return ()
-
-    def target_values(self, y: Any, n: int) -> tuple[Column, ...]:
-        """Return the targets of n rows that y holds."""
-        del y, n
-        return ()
+        return self.with_targets(encoded_rows(labelled, self.options), labelled.targets, labelled.read.name)
 
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return rows with their targets."""
@@ -299,49 +342,52 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
             matrix = kernel_values(X)
             n = len(matrix)
             given = [checked_weights(column, "K", positive=True) for column in beside(n)]
-            rows = self.with_targets(TrainingRows(matrix), self.target_values(y, n), "y")
+            rows = self.with_targets(TrainingRows(matrix), self._target_values(y, n), "y")
             return replace(rows, weights=given[0] if given else None)
-        names = self.target_columns(y)
+        names = (y,) if isinstance(y, str) else y if self.SEVERAL and isinstance(y, (list, tuple)) else ()
+        if not self.supervised or not all(isinstance(name, str) for name in names):
+            names = ()
         labelled = read_labelled(as_rows(X), names, TrainingOptions(), name="X")
-        targets = labelled.targets if names else self.target_values(y, labelled.n)
+        targets = labelled.targets if names else self._target_values(y, labelled.n)
         labelled = replace(labelled, targets=targets, beside=beside(labelled.n))
         if self.JUDGED:
             labelled = kept_together(labelled)
         rows = self.rows(labelled)
         return replace(rows, warnings=(*labelled.warnings, *rows.warnings))
 
-    @abstractmethod
-    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
-        """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
+    def _target_values(self, y: Any, n: int) -> tuple[Column, ...]:
+        """Return the targets of n rows that y holds."""
+        if not self.supervised:
+            return ()
+        if y is None:
+            hint = f"fit({'K' if self.options.precomputed else 'X'}, y)"
+            raise UsageError(f"{self.ESTIMATOR} needs y", hint=hint, code="usage.target")
+        return tuple(given_targets(y, n)) if self.SEVERAL else (target_of(y, n),)
 
     @abstractmethod
-    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> FitT:
+    def cost(self, rows: TrainingRows) -> dict[str, Any]:
+        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
+
+    @abstractmethod
+    def fit(self, rows: TrainingRows, progress: Progress | None = None) -> FitT:
         """Return what the options find."""
 
     @abstractmethod
-    def judge(self, rows: TrainingRows, fit: FitT, test: TrainingRows | None, engine: Engine) -> JudgedT:
-        """Return how good a fit is, on the rows it has learned from and on others."""
+    def judge(self, rows: TrainingRows, fit: FitT, test: TrainingRows | None, learned: Labelled) -> Judged[ResultT]:
+        """Return how good a fit is, on the rows it has learned from (`learned` is their table) and on others."""
 
     def fitted(self, fit: FitT) -> LearnerOptions:
         """Return the options that fit the same model without a search."""
         del fit
         return self.options
 
-    @abstractmethod
-    def result(self, judged: JudgedT, learned: Labelled, known: dict[str, Any]) -> ResultT:
-        """Return the record of a fit; `known` are its fields that every learner has."""
-
     def rule(self, rows: TrainingRows) -> str:
         """Return how the bandwidths were chosen, in words."""
         return "" if rows.chosen is None else rows.chosen.rule
 
-    @abstractmethod
-    def picture(self, result: ResultT, judged: JudgedT, learned: Labelled, kind: str, engine: Engine) -> bytes:
-        """Return a picture as "png", "svg" or "pdf"."""
-
 
 def train(
-    learner: Learner[FitT, JudgedT, ResultT],
+    learner: Learner[FitT, ResultT],
     data: Any,
     *,
     test: Any = None,
@@ -378,72 +424,70 @@ def train(
         labelled = guarded(labelled, by_class=learner.classifies)
     learned = labelled
     if test_fraction is not None:
-        codes, n, clusters = None, labelled.n, labelled.clusters
-        if learner.classifies:
-            target, name = labelled.targets[0], labelled.read.name
-            codes = Classes.of(target, name).codes(target, name)
-        own, others = train_test_split(codes, n, test_fraction, options.seed, clusters)
-        # What was found in the table is told once.
-        learned, tested = labelled.take(own), replace(labelled.take(others), warnings=())
+        learned, tested = _parted(labelled, test_fraction, options.seed, by_class=learner.classifies)
     elif test is not None:
         tested = told_of_shared(labelled, read_like(test, labelled, reading))
         inputs.append(InputRecord.of(tested.read, tested.n))
     rows = learner.rows(learned)
-    width = len(rows.encoder.columns) if rows.encoder else 1
-    method, step, held, operations = learner.cost(rows, engine)
-    prepare_fit(
-        learner.COMMAND, len(rows), width, method=method, step=step, held=held, operations=operations, engine=engine
-    )
-    fit = learner.fit(rows, engine, progress)
+    prepare_fit(learner.COMMAND, len(rows), len(rows.columns), engine=engine, **learner.cost(rows))
+    fit = learner.fit(rows, progress)
     held_out = None if tested is None else rows_like(tested, rows)
-    judged = learner.judge(rows, fit, held_out, engine)
+    judged = learner.judge(rows, fit, held_out, learned)
     found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
-    features = fit.model.features
-    kernel = (features or fit.model.expansion).kernel
-    # The column whose rows stay together, and how many sets of rows do.
-    sets = None if rows.clusters is None else len(np.unique(rows.clusters))
-    together = {"cluster": None if labelled.cluster is None else labelled.cluster.name, "n_clusters": sets}
-    result = learner.result(
-        judged,
-        learned,
-        {
-            "schema": f"kerntest.{learner.COMMAND}/1",
-            "command": learner.COMMAND,
-            "n_train": len(rows),
-            "n_test": 0 if held_out is None else len(held_out),
-            "judged_on": "train" if held_out is None else "test",
-            "kernel": str(kernel),
-            "bandwidth": getattr(kernel, "bandwidth", None),
-            "gamma": getattr(kernel, "gamma", None),
-            "features": options.features,
-            "feature_error": features and feature_error(features, as_points(rows.points), engine, options.seed),
-            **(together if learner.JUDGED else {}),
-            "model": None if output is None else os.fspath(output),
-            "columns": rows.columns,
-            "columns_left_out": rows.left_out,
-            "warnings": tuple(warning for one in found for warning in one.warnings),
-            "provenance": Provenance(
-                version=kerntest.__version__,
-                seed=options.seed,
-                inputs=tuple(inputs),
-                kernel=str(options.kernel),
-                bandwidth=learner.rule(rows),
-                scale=options.scale,
-                dtype=engine.dtype,
-                threads=engine.threads,
-                libraries=library_versions(),
-                seconds=time.perf_counter() - started,
-                engine=engine.name,
-            ),
-        },
+    model: FittedModel = fit.model
+    kernel, features, together = model.kernel, model.features, dict[str, Any]()
+    if learner.JUDGED:
+        # The column whose rows stay together, and how many sets of rows do.
+        together["cluster"] = None if labelled.cluster is None else labelled.cluster.name
+        together["n_clusters"] = None if rows.clusters is None else len(np.unique(rows.clusters))
+    result: ResultT = learner.RESULT(
+        **judged.fields,
+        **together,
+        schema=f"kerntest.{learner.COMMAND}/1",
+        command=learner.COMMAND,
+        n_train=len(rows),
+        n_test=0 if held_out is None else len(held_out),
+        judged_on="train" if held_out is None else "test",
+        kernel=str(kernel),
+        bandwidth=getattr(kernel, "bandwidth", None),
+        gamma=getattr(kernel, "gamma", None),
+        features=options.features,
+        feature_error=features and feature_error(features, as_points(rows.points), engine, options.seed),
+        model=None if output is None else os.fspath(output),
+        columns=rows.columns,
+        columns_left_out=rows.left_out,
+        warnings=tuple(warning for one in found for warning in one.warnings),
+        provenance=Provenance(
+            version=kerntest.__version__,
+            seed=options.seed,
+            inputs=tuple(inputs),
+            kernel=str(options.kernel),
+            bandwidth=learner.rule(rows),
+            scale=options.scale,
+            dtype=engine.dtype,
+            threads=engine.threads,
+            libraries=library_versions(),
+            seconds=time.perf_counter() - started,
+            engine=engine.name,
+        ),
     )
-    picture = None if plot is None else learner.picture(result, judged, learned, drawn_as, engine)
+    picture = None if plot is None else picture_bytes(side_by_side(*judged.drawn(result)), drawn_as)
     with written_together():
         if output is not None:
-            save_model(output, fit.model, learner.fitted(fit).stored(), force=force)
+            save_model(output, model, learner.fitted(fit).stored(), force=force)
         if plot is not None and picture is not None:
             write_file(os.fspath(plot), picture)
     return result
+
+
+def _parted(labelled: Labelled, fraction: float, seed: int, *, by_class: bool) -> tuple[Labelled, Labelled]:
+    """Return the rows to learn from and those held out."""
+    codes, name = None, labelled.read.name
+    if by_class:
+        codes = Classes.of(labelled.targets[0], name).codes(labelled.targets[0], name)
+    own, others = train_test_split(codes, labelled.n, fraction, seed, labelled.clusters)
+    # What was found in the table is told once.
+    return labelled.take(own), replace(labelled.take(others), warnings=())
 
 
 def trains(

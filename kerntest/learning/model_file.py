@@ -72,11 +72,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import BinaryIO
 
-    from kerntest.learning.components.kpca_fit import KpcaModel
-    from kerntest.learning.machines.ridge_fit import RidgeModel
-    from kerntest.learning.machines.svm_fit import SvmModel
+    from kerntest.learning.learner import FittedModel
 
-Model = TypeVar("Model", "SvmModel", "RidgeModel", "KpcaModel")
+Model = TypeVar("Model", bound="FittedModel")
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 64 * 2**20
@@ -140,9 +138,7 @@ class ModelFile:
         return from_plain(kind, self.manifest[name], self.name, name)
 
 
-def save_model(
-    path: str | PathLike[str], model: SvmModel | RidgeModel | KpcaModel, parameters: dict[str, Any], *, force: bool
-) -> None:
+def save_model(path: str | PathLike[str], model: FittedModel, parameters: dict[str, Any], *, force: bool) -> None:
     """Write a model, and what it was asked for with, to a new file, or with `force` to one that is there."""
     manifest: dict[str, Any] = {"kind": model.KIND, "kernel": None, "parameters": parameters}
     arrays: dict[str, NDArray[Any]] = {}

@@ -172,7 +172,7 @@ def search(scores, chosen=0, *, smaller_is_better=False):
     cells = [(10.0**up, k + 1.0, k + 1.0, "", one) for up, line in enumerate(scores) for k, one in enumerate(line)]
     grid = GridSearch("accuracy", 5, "", tuple(GridCell(*cell, None) for cell in cells), chosen, 0.0)
     if smaller_is_better:
-        grid = RidgeGrid("loo", "RMSE", None, 60, "", tuple(RidgeCell(*cell, 1.0) for cell in cells), chosen)
+        grid = RidgeGrid("RMSE", None, "", tuple(RidgeCell(*cell, 1.0) for cell in cells), chosen, "loo", 60)
     return drawn(draw_search, grid)
 
 
@@ -291,12 +291,12 @@ def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_g
 
 def test_predictions_show_their_intervals_and_the_diagonal():
     truth = np.random.default_rng(0).normal(size=30)
-    axis = drawn(draw_truth, ("y", truth, 0.8 * truth, "test rows"), np.full(30, 0.3), 0.9)
+    axis = drawn(draw_truth, ("y", truth, 0.8 * truth, "test rows", np.full(30, 0.3), 0.9))
     held = np.mean(np.abs(0.2 * truth) <= 0.3)
     assert axis.get_title() == f"Predicted and true: test rows\n(90 % intervals hold {100 * held:.3g} %)"
     np.testing.assert_array_equal(*axis.lines[0].get_data())
     assert len(axis.containers) == 1
-    plain = drawn(draw_truth, ("y", truth, truth, "test rows"))
+    plain = drawn(draw_truth, ("y", truth, truth, "test rows", None, 0.9))
     assert not plain.containers
     assert plain.get_title() == "Predicted and true: test rows"
 
@@ -305,7 +305,7 @@ def test_predictions_show_their_intervals_and_the_diagonal():
 def test_few_and_equal_and_very_many_rows_can_be_drawn(rows):
     same = np.ones(rows)
     for axis in (
-        drawn(draw_truth, (HOSTILE[3], same, same, HOSTILE[5]), same, 0.5),
+        drawn(draw_truth, (HOSTILE[3], same, same, HOSTILE[5], same, 0.5)),
         drawn(draw_residuals, (HOSTILE[0], same, same, HOSTILE[3])),
     ):
         assert len(points(axis)) == min(rows, POINTS_DRAWN)

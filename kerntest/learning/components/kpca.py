@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import DataError
 from kerntest.learning.components import kpca_fit
 from kerntest.learning.components.kpca_fit import KpcaFit, KpcaModel, KpcaOptions
-from kerntest.learning.learner import Estimator, Learner, trains
+from kerntest.learning.fit_pictures import component_panels
+from kerntest.learning.learner import Estimator, Judged, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.leakage import running_numbers
@@ -22,7 +24,7 @@ from kerntest.report.results.learning_record import ComponentAssociation, KpcaPa
 
 if TYPE_CHECKING:
     from kerntest.data.table import Table
-    from kerntest.engines.engine import Engine, Progress
+    from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
@@ -64,7 +66,7 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
     True
     """
 
-    MODEL, CALLED = KpcaModel, "these components are"
+    MODEL, CALLED, SHOWN = KpcaModel, "these components are", {"components": "n_components"}
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of n rows.
@@ -168,10 +170,6 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         """Return how far each row is from its pre-image, in the scaled units of the columns, shape (n,)."""
         return kpca_fit.distances(*self._with_preimages(X))
 
-    @classmethod
-    def _loaded(cls, model: KpcaModel) -> dict[str, Any]:
-        return {"components": model.n_components}
-
     def _rows(self, X: Any) -> Points:
         """Return new rows of columns; refuse a model of a matrix."""
         kpca_fit.encoder_of(self.model)
@@ -231,10 +229,10 @@ def train_kpca(train: Any, *, color: str | None = None, **options: Any) -> KpcaR
     return train_learner(KpcaLearner(KpcaOptions.taken_from(options), color), train, **options)
 
 
-class KpcaLearner(Learner[KpcaFit, KpcaFit, KpcaResult]):
+class KpcaLearner(Learner[KpcaFit, KpcaResult]):
     """Components of a table; the column `color` takes no part."""
 
-    COMMAND, ESTIMATOR, JUDGED = "kpca", "KernelPCA", False
+    COMMAND, ESTIMATOR, RESULT, JUDGED, supervised = "kpca", "KernelPCA", KpcaResult, False, False
 
     def __init__(self, options: KpcaOptions, color: str | None = None) -> None:
         self.options: KpcaOptions = options
@@ -247,8 +245,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaFit, KpcaResult]):
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table. Columns that the kernel does not see take no part: new rows need not have them."""
-        options, features = self.options, labelled.features
-        rows = training.encoded_rows(labelled, options)
+        features, rows = labelled.features, super().rows(labelled)
         if rows.chosen is not None and rows.chosen.unused:
             seen = [name for name in features.names if name not in rows.left_out]
             narrowed = self.rows(replace(labelled, features=features.select(seen)))
@@ -256,53 +253,46 @@ class KpcaLearner(Learner[KpcaFit, KpcaFit, KpcaResult]):
             return replace(narrowed, left_out=unseen, warnings=(*rows.warnings, *narrowed.warnings))
         return rows if rows.encoder is None else replace(rows, constants=_constants(features, rows.encoder))
 
-    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
-        """Return how they are found in a word and in a sentence, the bytes that are held then, and operations by their kind."""
-        del engine
+    def cost(self, rows: TrainingRows) -> dict[str, Any]:
+        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
         n, options = len(rows), self.options
         if options.features is not None:
             size = parse_features(options.features)[1]
+            method, step, held = "features", f"covariance of {size:,} features of {n:,} rows", 6.0 * 8 * size * size
             operations = {"kernel": 1.0 * n * size, "product": 2.0 * n * size**2}
-            return "features", f"covariance of {size:,} features of {n:,} rows", 6.0 * 8 * size * size, operations
-        kept = 4.0 * n * n
-        held = kept if kept <= allowed_bytes(KEPT_BYTES) else 8.0 * n * 64
-        step = f"{options.components:,} components of the kernel matrix of {n:,} rows"
-        return "exact", step, held, {"distance": 2.0 * n * n, "product": 100.0 * n * n}
+        else:
+            method, step = "exact", f"{options.components:,} components of the kernel matrix of {n:,} rows"
+            held = 4.0 * n * n if 4 * n * n <= allowed_bytes(KEPT_BYTES) else 8.0 * n * 64
+            operations = {"distance": 2.0 * n * n, "product": 100.0 * n * n}
+        return {"method": method, "step": step, "held": held, "operations": operations}
 
-    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> KpcaFit:
+    def fit(self, rows: TrainingRows, progress: Progress | None = None) -> KpcaFit:
         """Return the components."""
-        return kpca_fit.fit_components(rows, self.options, engine, progress)
+        return kpca_fit.fit_components(rows, self.options, progress)
 
-    def judge(self, rows: TrainingRows, fit: KpcaFit, test: TrainingRows | None, engine: Engine) -> KpcaFit:
-        """Return the components with the scores of their own rows: there are no others."""
+    def judge(
+        self, rows: TrainingRows, fit: KpcaFit, test: TrainingRows | None, learned: Labelled
+    ) -> Judged[KpcaResult]:
+        """Return how much components explain of their own rows: there are no others."""
         del test
-        return replace(fit, scores=fit.model.scores(rows.points, engine), warnings=())
-
-    def result(self, judged: KpcaFit, learned: Labelled, known: dict[str, Any]) -> KpcaResult:
-        """Return the record of components."""
-        model = judged.model
+        model = fit.model
+        scores = model.scores(rows.points, self.options.engine)
         left = (1.0 - model.explained) * model.trace / model.n_train
-        return KpcaResult(
-            **known,
-            components=model.n_components,
-            components_requested=self.options.components,
-            eigenvalues=tuple(model.eigenvalues.tolist()),
-            explained_variance_ratio=tuple(model.ratios.tolist()),
-            explained=model.explained,
-            trace=model.trace,
-            train=KpcaPart(model.n_train, model.explained, left),
-            test=None,
-            associations=_associations(learned.features.select(known["columns"]), judged.scores),
-            solver=judged.solver,
-            color=self.color,
-        )
-
-    def picture(self, result: KpcaResult, judged: KpcaFit, learned: Labelled, kind: str, engine: Engine) -> bytes:
-        """Return a picture of the rows in the first two components and of the scree, as "png", "svg" or "pdf"."""
-        del engine
-        from kerntest.learning.fit_pictures import component_picture  # noqa: PLC0415 - only to draw
-
-        return component_picture(result, judged.scores[:, :2], learned.beside[0] if learned.beside else None, kind)
+        fields = {
+            "components": model.n_components,
+            "components_requested": self.options.components,
+            "eigenvalues": tuple(model.eigenvalues.tolist()),
+            "explained_variance_ratio": tuple(model.ratios.tolist()),
+            "explained": model.explained,
+            "trace": model.trace,
+            "train": KpcaPart(model.n_train, model.explained, left),
+            "test": None,
+            "associations": _associations(learned.features.select(rows.columns), scores),
+            "solver": fit.solver,
+            "color": self.color,
+        }
+        color = learned.beside[0] if learned.beside else None
+        return Judged(fields, partial(component_panels, scores=scores[:, :2], color=color))
 
 
 def _constants(table: Table, encoder: Encoder) -> tuple[training.ConstantColumn, ...]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.learner import LearnerOptions
+from kerntest.learning.learner import FittedModel, LearnerOptions
 from kerntest.learning.solvers.preimage import PreImages, PreImageSearch
 from kerntest.matrices.factor import (
     Directions,
@@ -64,8 +64,8 @@ class KpcaOptions(LearnerOptions):
         self.refuse((self.features is not None and self.solver != "auto", both, "give one of them"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KpcaModel:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class KpcaModel(FittedModel):
     """Principal components in the feature space of a kernel.
 
     With phi the feature map, m the mean of phi over the training rows and f_j the unit axes, the score of a row x is
@@ -74,14 +74,10 @@ class KpcaModel:
     m over the same c centres or features, `mean_square` <m, m>, `trace` that of HKH.
     """
 
-    encoder: Encoder | None
-    expansion: Expansion | GivenExpansion
     mean: Annotated[Array, 1]
     mean_square: float
     eigenvalues: Annotated[Array, 1]
     trace: float
-    n_train: int
-    features: FeatureMap | None = None
     constants: tuple[ConstantColumn, ...] = ()
     KIND: ClassVar[str] = "kpca"
     CALLED: ClassVar[str] = "kernel principal components"
@@ -108,11 +104,6 @@ class KpcaModel:
     def n_components(self) -> int:
         """J."""
         return len(self.eigenvalues)
-
-    @property
-    def kernel(self) -> Kernel | None:
-        """With every bandwidth chosen; None for a precomputed matrix."""
-        return getattr(self.expansion, "kernel", None) if self.features is None else self.features.kernel
 
     @property
     def ratios(self) -> Array:
@@ -220,21 +211,17 @@ def distances(first: Points, second: Points) -> Array:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", moved, moved) + differ))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KpcaFit:
-    """A model, how it was found ("lanczos", "dense", "covariance" of columns or features), what is to be told, and scores."""
+class KpcaFit(NamedTuple):
+    """A model, how it was found ("lanczos", "dense", "covariance" of columns or features), and what is to be told."""
 
     model: KpcaModel
     solver: str
     warnings: tuple[str, ...]
-    scores: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
-def fit_components(
-    rows: TrainingRows, options: KpcaOptions, engine: Engine, progress: Progress | None = None
-) -> KpcaFit:
+def fit_components(rows: TrainingRows, options: KpcaOptions, progress: Progress | None = None) -> KpcaFit:
     """Return the components of rows; refuse a kernel that takes all rows for equal."""
-    points, kernel, search = rows.points, rows.kernel, _Search(options, engine, progress)
+    points, kernel, search = rows.points, rows.kernel, _Search(rows, options, options.engine, progress)
     if not isinstance(points, Points) or kernel is None:
         fit = search.by_matrix(GivenMatrix(np.asarray(points)), partial(GivenExpansion, np.arange(len(points))))
     elif options.features is not None:
@@ -247,7 +234,7 @@ def fit_components(
         what = f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal"
         hint = "choose another bandwidth, scale the columns, or look at them with `kerntest inspect`"
         raise UndecidedError(what, hint=hint, code="undecided.no_component")
-    return replace(fit, model=replace(fit.model, encoder=rows.encoder, constants=rows.constants))
+    return fit
 
 
 def _overflow(told: str, hint: str) -> UndecidedError:
@@ -258,6 +245,7 @@ def _overflow(told: str, hint: str) -> UndecidedError:
 class _Search:
     """The search for the components of some rows."""
 
+    rows: TrainingRows
     options: KpcaOptions
     engine: Engine
     progress: Progress | None
@@ -269,8 +257,7 @@ class _Search:
         # New rows are centred by a constant only if the coefficients sum up to 0.
         coefficients -= coefficients.mean(axis=0)
         expansion, square = over(coefficients, -(coefficients.T @ centred.row_means)), float(centred.row_means.mean())
-        model = KpcaModel(None, expansion, np.full(n, 1.0 / n), square, found.values, trace, n)
-        return KpcaFit(model, found.solver, warnings)
+        return self._fit((expansion, np.full(n, 1.0 / n), square, found.values, trace), found.solver, warnings)
 
     def _eigenpairs(self, matrix: Matrix) -> tuple[CentredMatrix, Eigenpairs, float, tuple[str, ...]]:
         """Return HKH, its leading eigenpairs, its trace, and what a reader must know before trusting them."""
@@ -323,7 +310,7 @@ class _Search:
         centres, which = Points(np.vstack([found.axes.T, found.mean]), codes), np.eye(count + 1)
         expansion = Expansion(kernel, centres, which[:, :count], -(found.axes.T @ found.mean))
         square = float(found.mean @ found.mean)
-        return KpcaFit(KpcaModel(None, expansion, which[count], square, found.values, found.trace, n), solver, warnings)
+        return self._fit((expansion, which[count], square, found.values, found.trace), solver, warnings)
 
     def by_features(self, text: str, points: Points, kernel: Kernel) -> KpcaFit:
         """Return components of explicit features, a block of rows at a time."""
@@ -339,8 +326,30 @@ class _Search:
         if features.kind == "nystroem":
             # What the features miss is variance too, and known without the matrix.
             trace = max(trace, float(kernel.diagonal(points).sum()) - n * square)
-        model = KpcaModel(None, expansion, found.mean, square, found.values, trace, n, features)
-        return KpcaFit(model, "covariance", self._value_warnings(found.values))
+        warnings = self._value_warnings(found.values)
+        return self._fit((expansion, found.mean, square, found.values, trace), "covariance", warnings, features)
+
+    def _fit(
+        self,
+        found: tuple[Expansion | GivenExpansion, Array, float, Array, float],
+        solver: str,
+        warnings: tuple[str, ...],
+        features: FeatureMap | None = None,
+    ) -> KpcaFit:
+        """Return the model of an expansion, the mean and its square, eigenvalues and the trace."""
+        expansion, mean, square, values, trace = found
+        model = KpcaModel(
+            encoder=self.rows.encoder,
+            expansion=expansion,
+            n_train=len(self.rows),
+            features=features,
+            mean=mean,
+            mean_square=square,
+            eigenvalues=values,
+            trace=trace,
+            constants=self.rows.constants,
+        )
+        return KpcaFit(model, solver, warnings)
 
     def _value_warnings(self, values: Array) -> tuple[str, ...]:
         """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""

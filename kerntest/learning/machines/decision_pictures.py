@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.machines.svm import JudgedMachine, ScoredRows
+    from kerntest.learning.machines.svm_fit import SvmFit, SvmOptions
     from kerntest.learning.rows.encoding import Encoder
-    from kerntest.report.results.learning_record import SvmResult
+    from kerntest.learning.rows.training_rows import TrainingRows
+    from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics, SvmResult
 
 # Points of a grid over two columns, along each; it covers this share of the rows, with a margin.
 GRID_POINTS, COVERED = 300, 0.99
@@ -38,54 +40,56 @@ TINT = 0.25
 LINES: dict[float, tuple[str, float]] = {0.0: ("solid", 1.6), -1.0: ("dashed", 0.9), 1.0: ("dashed", 0.9)}
 
 
-def svm_picture(result: SvmResult, judged: JudgedMachine, epsilon: float, kind: str, engine: Engine) -> bytes:
-    """Return a picture of a machine as "png", "svg" or "pdf"."""
-    encoder, seen, rows = judged.train.rows.encoder, judged.seen, f"{result.judged_on} rows"
-    drawn: list[panels.Panel] = []
+Metrics: TypeAlias = "ClassificationMetrics | RegressionMetrics | None"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRows:
+    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
+
+    rows: TrainingRows
+    scores: Array
+    metrics: Metrics
+
+
+def svm_panels(
+    result: SvmResult, fit: SvmFit, parts: Sequence[ScoredRows], options: SvmOptions
+) -> tuple[list[panels.Panel], str]:
+    """Return the panels of a machine judged on its training rows and on the last part, and their title."""
+    model, seen, engine, rows = fit.model, parts[-1], options.engine, f"{result.judged_on} rows"
+    encoder, drawn = model.encoder, list[panels.Panel]()
     if result.task == "regress":
-        drawn += _regression_panels(judged, epsilon, engine)
+        epsilon, targets = options.epsilon, [one.rows for one in parts]
+
+        def curve(grid: Points) -> tuple[Array, Array, Array]:
+            mean = model.scores(grid, engine)[:, 0]
+            return mean, mean - epsilon, mean + epsilon
+
+        band = f"tube of epsilon {number(epsilon)}"
+        remark = f"{counted(len(fit.support), 'support vector')} on or outside the tube"
+        shown = "test rows" if len(parts) > 1 else "training rows"
+        own = fit_pictures.Predicted(result.target or "", seen.rows.targets[:, 0], seen.scores[:, 0], shown)
+        drawn += [fit_pictures.fit_panel(own, targets, 0, curve, band=band, remark=remark)]
+        drawn += [partial(fit_pictures.draw_residuals, judged=own)]
     elif encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2:
-        drawn.append(Regions(judged, encoder, engine).draw)
+        drawn.append(Regions(fit, parts, encoder, engine).draw)
     if result.task == "one-class":
-        parts = [one.scores for one in (judged.train, judged.test) if one is not None]
-        drawn.append(partial(draw_scores, parts=parts, alike=judged.fit.model.alike))
+        drawn.append(partial(draw_scores, parts=[one.scores for one in parts], alike=model.alike))
     if result.confusion is not None:
-        names, by_class = result.classes, judged.fit.model.class_scores(seen.scores)
+        names, by_class = result.classes, model.class_scores(seen.scores)
         drawn.append(partial(draw_roc, codes=seen.rows.codes, by_class=by_class, names=names, rows=rows))
         drawn.append(partial(draw_confusion, counts=np.array(result.confusion), classes=names, rows=rows))
-    if result.grid is not None and len(result.grid.cells) > 1:
-        drawn.append(partial(fit_pictures.draw_search, grid=result.grid))
-    sentence = svm_sentence(result).removesuffix(".")
-    title = sentence if result.target is None else f"{result.target}: {sentence}"
-    return panels.picture_bytes(panels.side_by_side(drawn, title), kind)
-
-
-def _regression_panels(judged: JudgedMachine, epsilon: float, engine: Engine) -> list[panels.Panel]:
-    """Return the fit with its tube over the one column there is, or predictions against the truth; and residuals."""
-    rows, seen = judged.train.rows, judged.seen
-    test = None if judged.test is None else judged.test.rows
-    shown = "training rows" if test is None else "test rows"
-    own = (rows.names[0], seen.rows.targets[:, 0], seen.scores[:, 0], shown)
-    if not fit_pictures.over_one_column(rows.encoder):
-        return [partial(fit_pictures.draw_truth, judged=own), partial(fit_pictures.draw_residuals, judged=own)]
-
-    def curve(grid: Points) -> tuple[Array, Array, Array]:
-        mean = judged.fit.model.scores(grid, engine)[:, 0]
-        return mean, mean - epsilon, mean + epsilon
-
-    band = f"tube of epsilon {number(epsilon)}"
-    remark = f"{counted(len(judged.fit.support), 'support vector')} on or outside the tube"
-    fit = partial(fit_pictures.draw_fit, rows=rows, test=test, place=0, curve=curve, band=band, remark=remark)
-    return [fit, partial(fit_pictures.draw_residuals, judged=own)]
+    drawn += fit_pictures.grid_panels(result.grid)
+    sentence = svm_sentence(result)
+    return drawn, sentence if result.target is None else f"{result.target}: {sentence}"
 
 
 class Regions:
     """What a classifier or an outlier detector predicts over a grid of two columns, and the rows that it is of."""
 
-    def __init__(self, judged: JudgedMachine, encoder: Encoder, engine: Engine) -> None:
-        rows, model = judged.train.rows, judged.fit.model
+    def __init__(self, fit: SvmFit, parts: Sequence[ScoredRows], encoder: Encoder, engine: Engine) -> None:
+        rows, model = parts[0].rows, fit.model
         spread, centre = np.array([(column.spread, column.centre) for column in encoder.numeric]).T
-        parts = [one for one in (judged.train, judged.test) if one is not None]
         points = [as_points(one.rows.points).numeric for one in parts]
         tail = (1.0 - COVERED) / 2.0
         low, high = np.quantile(np.concatenate(points), [tail, 1.0 - tail], axis=0)
@@ -108,7 +112,7 @@ class Regions:
         self.classes = OUTLIER_CLASSES if rows.classes is None else rows.classes.names
         self.rows = [(own * spread + centre, labels(one)) for own, one in zip(points, parts, strict=True)]
         self.support = np.zeros(len(rows), dtype=bool)
-        self.support[judged.fit.support] = model.method == "svm"
+        self.support[fit.support] = model.method == "svm"
 
     def draw(self, axis: Any) -> None:
         """Draw the regions, the boundary and the margin, rows of the fit, support vectors and test rows."""

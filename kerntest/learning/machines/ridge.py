@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
-from kerntest.errors import DataError, UsageError, check_probability, counted, warn_of
+from kerntest.errors import DataError, UsageError, check_probability, counted
 from kerntest.learning import scores
-from kerntest.learning.learner import Estimator, Learner, trains
+from kerntest.learning.fit_pictures import Predicted, ridge_panels
+from kerntest.learning.learner import Estimator, Judged, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
-from kerntest.learning.machines.ridge_fit import JudgedRidge, RidgeFit, RidgeModel, RidgeOptions
+from kerntest.learning.machines.ridge_fit import RidgeFit, RidgeModel, RidgeOptions
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.solvers.least_squares import ROUNDING
 from kerntest.report.results.learning_record import RidgeResult
+from kerntest.report.summaries.learner_summary import left_out_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.data.table import Column
-    from kerntest.engines.engine import Engine, Progress
+    from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
     from kerntest.report.results.learning_record import RidgeGrid
@@ -81,7 +84,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
     True
     """
 
-    MODEL, CALLED = RidgeModel, "this regression is"
+    MODEL, CALLED, SHOWN = RidgeModel, "this regression is", {"lambda_": "lambda_"}
     _estimator_type = "regressor"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelRidge:
@@ -106,12 +109,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
-        learner = RidgeLearner(self)
-        rows = learner.handed_over(X, y, sample_weight)
-        self.fit_ = learner.fit(rows, self.engine)
-        self._model = self.fit_.model
-        warn_of([*rows.warnings, *fit_warnings(rows, self.fit_)])
-        return self
+        return self._learned(RidgeLearner(self), X, y, sample_weight)
 
     @property
     def lambda_(self) -> float:
@@ -150,7 +148,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
             Whether these are of a new value, with its noise, or of the function alone.
         """
         points = self._points(X)
-        mean = self._shaped(self.model.predicted(points, self.engine))
+        mean = self._shaped(self.model.scores(points, self.engine))
         return (mean, self._shaped(self.model.deviations(points, self.engine, noise=noise))) if return_std else mean
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> tuple[Array, Array]:
@@ -165,7 +163,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
 
     def score(self, X: Any, y: Any) -> float:
         """Return r2; of several targets the mean of theirs."""
-        predicted = self.model.predicted(self._points(X), self.engine)
+        predicted = self.model.scores(self._points(X), self.engine)
         truth = [training.numbers_of(column, "y") for column in training.given_targets(y, len(predicted))]
         if len(truth) != predicted.shape[1]:
             what = f"y has {counted(len(truth), 'target')}, and the regression predicts {predicted.shape[1]:,}"
@@ -173,10 +171,6 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         return float(
             np.mean([scores.regression_metrics(*one).r2 or 0.0 for one in zip(truth, predicted.T, strict=True)])
         )
-
-    @classmethod
-    def _loaded(cls, model: RidgeModel) -> dict[str, Any]:
-        return {"lambda_": model.lambda_}
 
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:
@@ -243,10 +237,10 @@ def train_ridge(
     return train_learner(learner, train, **options)
 
 
-class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
+class RidgeLearner(Learner[RidgeFit, RidgeResult]):
     """Regressions of one target or several, with a column of weights, and intervals of a probability."""
 
-    COMMAND, ESTIMATOR = "ridge", "KernelRidge"
+    COMMAND, ESTIMATOR, RESULT, SEVERAL = "ridge", "KernelRidge", RidgeResult, True
 
     def __init__(
         self, options: RidgeOptions, target: Names = None, weights: str | None = None, interval: float = 0.9
@@ -258,10 +252,10 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its targets, and the weights beside it."""
         table = reading.read(data)
-        if self.target is not None and not isinstance(self.target, Iterable):
+        if not isinstance(self.target, Iterable):
             what = f"target must be the name of a column, or a list of names, not {self.target!r}"
             raise UsageError(what, hint=f"the columns are {', '.join(table.names[:12])}", code="usage.target")
-        texts = [self.target] if isinstance(self.target, str) else map(str, () if self.target is None else self.target)
+        texts = [self.target] if isinstance(self.target, str) else map(str, self.target)
         # A text may name several with commas between them, unless it is a name.
         patterns = [one for text in texts for one in ([text] if text in table.names else split_patterns(text))]
         names = tuple(match_names(patterns, table.names, table.name))
@@ -274,58 +268,45 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table that have a weight; refuse a criterion that has nothing to choose."""
-        name, criterion, targets = labelled.read.name, self.options.criterion, labelled.targets
-        numbers = training.numbers_to_learn(targets, name)
+        name, criterion = labelled.read.name, self.options.criterion
         weights = training.checked_weights(labelled.beside[0], name) if labelled.beside else None
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             rows = self.rows(labelled.take(kept))
             left_out = f"{name}: {counted(len(weights) - len(kept), 'row')} of weight 0 left out"
             return replace(rows, warnings=(left_out, *rows.warnings))
-        rows = training.encoded_rows(labelled, self.options)
+        rows = replace(super().rows(labelled), weights=weights)
         # From Python it is let pass.
         if self.target is not None and all(self.options.fixed(rows)) and criterion != "loo":
             what = f"--criterion {criterion} has nothing to choose: lambda and the bandwidth are given"
             raise UsageError(what, hint="leave out --criterion, or --lambda", code="usage.criterion")
-        told, clusters = (*rows.warnings, *training.told_of_dates(targets)), rows.clusters
-        if clusters is not None and clusters.min() == clusters.max():
+        if rows.clusters is not None and rows.clusters.min() == rows.clusters.max():
             one = "all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"
-            told, clusters = (*told, one), None
-        names = tuple(column.name for column in targets)
-        return replace(rows, names=names, targets=numbers, weights=weights, clusters=clusters, warnings=told)
-
-    def target_columns(self, y: Any) -> tuple[str, ...]:
-        """Return the names of the targets, where y is one or several."""
-        names = (y,) if isinstance(y, str) else y
-        listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-        return tuple(names) if listed else ()
-
-    def target_values(self, y: Any, n: int) -> tuple[Column, ...]:
-        """Return the targets of n rows."""
-        if y is None:
-            rows = "K" if self.options.precomputed else "X"
-            raise UsageError("a regression needs y", hint=f"fit({rows}, y)", code="usage.target")
-        return tuple(training.given_targets(y, n))
+            return replace(rows, clusters=None, warnings=(*rows.warnings, one))
+        return rows
 
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
-        """Return the rows of a matrix with their targets."""
-        names = tuple(column.name for column in targets)
-        return replace(rows, names=names, targets=training.numbers_to_learn(targets, table))
+        """Return rows with numbers to predict."""
+        names, warnings = tuple(column.name for column in targets), (*rows.warnings, *training.told_of_dates(targets))
+        return replace(rows, names=names, targets=training.numbers_to_learn(targets, table), warnings=warnings)
 
-    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
-        """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
+    def cost(self, rows: TrainingRows) -> dict[str, Any]:
+        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
         n, kernels = len(rows), 1 if self.options.fixed(rows)[1] else len(ridge_fit.MULTIPLES)
         size = ridge_fit.width_of(rows, self.options.features, n)
         if self.options.features is None:
-            need, most = ridge_fit.matrices_at_once(n, size, engine)
-            step = f"eigenvalues of the kernel matrix of {n:,} rows"
-            return "dense", step, 1.0 * need * max(1, most), {"spectrum": 1.0 * kernels * n**3}
-        held = 2.0 * 8 * size * (size + n / 16)
-        return "features", f"{size:,} features of {n:,} rows", held, {"product": 10.0 * kernels * n * size**2}
+            need, most = ridge_fit.matrices_at_once(n, size, self.options.engine)
+            method, step, held = "dense", f"eigenvalues of the kernel matrix of {n:,} rows", 1.0 * need * max(1, most)
+            operations = {"spectrum": 1.0 * kernels * n**3}
+        else:
+            method, step, held = "features", f"{size:,} features of {n:,} rows", 2.0 * 8 * size * (size + n / 16)
+            operations = {"product": 10.0 * kernels * n * size**2}
+        return {"method": method, "step": step, "held": held, "operations": operations}
 
-    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> RidgeFit:
+    def fit(self, rows: TrainingRows, progress: Progress | None = None) -> RidgeFit:
         """Return the regression that the criterion chooses."""
-        return ridge_fit.fit_ridge(rows, self.options, engine, progress)
+        fit = ridge_fit.fit_ridge(rows, self.options, progress)
+        return replace(fit, warnings=fit_warnings(rows, fit))
 
     def rule(self, rows: TrainingRows) -> str:
         """Return how the bandwidth was chosen, in words."""
@@ -333,59 +314,56 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
             return super().rule(rows)
         return f"the best multiple of the median, by {self.options.chosen_by}"
 
-    def judge(self, rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, engine: Engine) -> JudgedRidge:
-        """Return a regression judged on its training rows and on others."""
-        model, predicted, reach, targets = fit.model, None, None, fit.targets
-        if test is not None:
-            predicted = model.predicted(test.points, engine)
-            if model.spread is not None:
-                reach = model.reach(self.interval) * model.deviations(test.points, engine)
-            halves = [None] * len(targets) if reach is None else list(reach.T)
-            parts = zip(targets, test.targets.T, predicted.T, halves, strict=True)
-            targets = tuple(replace(one, test=ridge_fit.interval_metrics(*columns)) for one, *columns in parts)
-        return JudgedRidge(rows, test, fit, self.interval, predicted, reach, targets, fit_warnings(rows, fit))
-
-    def result(self, judged: JudgedRidge, learned: Labelled, known: dict[str, Any]) -> RidgeResult:
-        """Return the record of a regression."""
+    def judge(
+        self, rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, learned: Labelled
+    ) -> Judged[RidgeResult]:
+        """Return how good a regression is on its training rows, on those left out, and on others."""
         del learned
-        fit, names, lambda_ = judged.fit, judged.rows.names, judged.fit.model.lambda_
-        train = scores.over_targets([one.train for one in judged.targets])
-        tests = [one.test for one in judged.targets if one.test is not None]
-        test = scores.over_targets(tests) if tests else None
-        shown, covered, loo_r2 = test or train, None, None
+        model, options, targets, interval = fit.model, self.options, fit.targets, self.interval
+        truth, found, shown, reach = rows.targets, fit.fitted, "training rows", None
+        covered = loo_r2 = test_metrics = None
         if fit.left_out is not None and fit.left_out_spread is not None:
-            covered = scores.covered_share(fit.left_out, fit.model.reach(self.interval) * fit.left_out_spread)
-            loo_r2 = float(np.mean([one.loo_r2 for one in fit.targets]))
+            found, shown = truth - fit.left_out, left_out_rows(together=rows.clusters is not None)
+            reach = model.reach(interval) * fit.left_out_spread
+            covered = scores.covered_share(fit.left_out, reach)
+            loo_r2 = float(np.mean([one.loo_r2 for one in targets]))
+        if test is not None:
+            truth, found, shown, reach = test.targets, model.scores(test.points, options.engine), "test rows", None
+            if model.spread is not None:
+                reach = model.reach(interval) * model.deviations(test.points, options.engine)
+        halves = [None] * len(targets) if reach is None else list(reach.T)
+        judged = [
+            Predicted(rows.names[place], truth[:, place], found[:, place], shown, half, interval)
+            for place, half in enumerate(halves)
+        ]
+        train = scores.over_targets([one.train for one in targets])
+        if test is not None:
+            metrics = [ridge_fit.interval_metrics(one.truth, one.found, one.reach) for one in judged]
+            targets = tuple(replace(one, test=own) for one, own in zip(targets, metrics, strict=True))
+            test_metrics = scores.over_targets(metrics)
         same = ("loo_rmse", "effective_df", "log_evidence", "condition_number", "n_zero", "converged")
-        known |= {name: getattr(fit, name) for name in same}
-        return RidgeResult(
-            **known,
-            target=names[0],
-            targets=names,
-            rmse=shown.rmse,
-            r2=shown.r2,
-            lambda_=lambda_,
-            lambda_per_row=lambda_ / len(judged.rows),
-            criterion="none" if all(fit.fixed) else self.options.chosen_by,
-            loo_r2=loo_r2,
-            loo_coverage=covered,
-            gcv_rmse=scores.root_mean_square(np.array([one.gcv_rmse for one in fit.targets])),
-            interval=self.interval,
-            train=train,
-            test=test,
-            fits=judged.targets,
-            solver="eigenvalues" if fit.iterations is None else "conjugate gradients",
-            iterations=fit.iterations or 0,
-            weights=self.weights,
-            grid=None if all(fit.fixed) else fit.grid,
-        )
-
-    def picture(self, result: RidgeResult, judged: JudgedRidge, learned: Labelled, kind: str, engine: Engine) -> bytes:
-        """Return a picture as "png", "svg" or "pdf": one or two panels for each of the first targets, and the grid."""
-        from kerntest.learning.fit_pictures import ridge_picture  # noqa: PLC0415 - only to draw
-
-        del learned
-        return ridge_picture(result, judged, kind, engine)
+        fields = {name: getattr(fit, name) for name in same} | {
+            "target": rows.names[0],
+            "targets": rows.names,
+            "rmse": (test_metrics or train).rmse,
+            "r2": (test_metrics or train).r2,
+            "lambda_": model.lambda_,
+            "lambda_per_row": model.lambda_ / len(rows),
+            "criterion": "none" if all(fit.fixed) else options.chosen_by,
+            "loo_r2": loo_r2,
+            "loo_coverage": covered,
+            "gcv_rmse": scores.root_mean_square(np.array([one.gcv_rmse for one in targets])),
+            "interval": interval,
+            "train": train,
+            "test": test_metrics,
+            "fits": targets,
+            "solver": "eigenvalues" if fit.iterations is None else "conjugate gradients",
+            "iterations": fit.iterations or 0,
+            "weights": self.weights,
+            "grid": None if all(fit.fixed) else fit.grid,
+        }
+        parts = [one for one in (rows, test) if one is not None]
+        return Judged(fields, partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine))
 
 
 def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
@@ -399,7 +377,7 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
     if not all(fit.fixed):
         named = ("lambda and the bandwidth were", "lambda was", "the bandwidth was")[2 * fixed_lambda + fixed_bandwidth]
         chosen = f"; {named} chosen on {fit.grid.n_rows:,} of them"
-    best = fit.grid.cells[fit.grid.chosen]
+    best = fit.grid.best
     lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
     highest, lowest = (not fixed_lambda and best.lambda_ == end(lambdas) for end in (max, min))
     useful = not fixed_bandwidth and best.lambda_ < max(lambdas)

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.special import stdtrit
 
 from kerntest.engines.engine import Engine, allowed_bytes
-from kerntest.errors import UndecidedError, UsageError, one_of, positive, whole_number
+from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, named, smoothest
-from kerntest.learning.learner import LearnerOptions
+from kerntest.learning.learner import FittedModel, LearnerOptions, sized
 from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.learning.solvers.least_squares import Groups
 
@@ -46,7 +45,7 @@ MEMORY = 4 * 10**9
 # Rows that the size of a kernel is estimated from.
 SIZE_ROWS = 1000
 # What is smaller or larger is lost beside eigenvalues, which are squared and divided by.
-SMALLEST_LAMBDA, LARGEST_LAMBDA = 1e-75, 1e75
+LAMBDA_LIMITS = 1e-75, 1e75
 # Directions of the posterior that change a variance by less than this share of k(x, x) are not kept.
 NEGLIGIBLE = 1e-9
 # Up to so many rows times squared features, a bandwidth is solved through eigenvalues; beyond by conjugate gradients.
@@ -76,11 +75,8 @@ class RidgeOptions(LearnerOptions):
         one_of("criterion", self.criterion, get_args(Criterion))
         super().__post_init__()
         if self.penalty is not None:
-            positive("lambda", self.penalty)
-            if not SMALLEST_LAMBDA <= self.penalty <= LARGEST_LAMBDA:
-                between = f"between {SMALLEST_LAMBDA:g} and {LARGEST_LAMBDA:g} in size"
-                hint = "values far above those of the kernel give the mean, far below a function through all rows"
-                raise UsageError(f"lambda must be {between}, not {self.penalty:g}", hint=hint, code="usage.lambda")
+            hint = "values far above those of the kernel give the mean, far below a function through all rows"
+            sized("lambda", self.penalty, LAMBDA_LIMITS, hint)
         if self.cv is not None:
             whole_number("cv", self.cv, at_least=2)
             both = f"--cv {self.cv} and --criterion {self.criterion}"
@@ -117,21 +113,17 @@ class Spread:
         return None if fits else "what its intervals follow from does not fit together"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RidgeModel:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RidgeModel(FittedModel):
     """What a fitted regression predicts T targets with.
 
     The scales are t, the standard deviations of the priors; that of the noise is t sqrt(lambda).
     """
 
-    encoder: Encoder | None
-    expansion: Expansion | GivenExpansion
     targets: tuple[str, ...]
     lambda_: float
     scales: Annotated[Array, 1]
-    n_train: int
     spread: Spread | None = None
-    features: FeatureMap | None = None
     KIND: ClassVar[str] = "ridge"
     CALLED: ClassVar[str] = "a ridge regression"
 
@@ -146,10 +138,6 @@ class RidgeModel:
             return "what its intervals follow from does not fit its centres"
         return None if self.lambda_ > 0 else "lambda must be a positive number"
 
-    def predicted(self, points: Points | Array, engine: Engine) -> Array:
-        """Return predictions for n rows, shape (n, T)."""
-        return expanded(self.expansion, self.features, points, engine)
-
     def deviations(self, points: Points | Array, engine: Engine, *, noise: bool = True) -> Array:
         """Return the standard deviation of new values at n rows, shape (n, T); without noise, of the function itself."""
         if self.spread is None or not isinstance(points, Points):
@@ -157,7 +145,7 @@ class RidgeModel:
             if not isinstance(points, Points):
                 what, hint = "was fitted to a matrix", "fit it to columns"
             raise UsageError(f"this model {what}: it has no standard deviations", hint=hint, code="usage.no_intervals")
-        prior: Any = self.features or getattr(self.expansion, "kernel", None)
+        prior: Any = self.features or self.kernel
         functions = replace(self.expansion, coefficients=self.spread.coefficients, intercepts=self.spread.intercepts)
         found = expanded(functions, self.features, points, engine)
         variance = self.spread.floor + prior.diagonal(points) - 2.0 * found[:, 0]
@@ -207,18 +195,18 @@ class RidgeFit:
         return None if self.left_out is None else root_mean_square(np.array([one.loo_rmse for one in self.targets]))
 
 
-def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progress: Progress | None = None) -> RidgeFit:
+def fit_ridge(rows: TrainingRows, options: RidgeOptions, progress: Progress | None = None) -> RidgeFit:
     """Return the regression whose lambda and bandwidth the criterion chooses; those that are given are the only ones tried."""
     # Squares neither overflow nor vanish in units near the spread of a target; powers of two cost no digit.
     half = 0.5 * rows.targets.max(axis=0) - 0.5 * rows.targets.min(axis=0)
     exponents = np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny)))
     units = np.exp2(np.clip(exponents, -1000, 1000))
-    search = _Search(replace(rows, targets=rows.targets / units), units, options, engine)
+    search = _Search(replace(rows, targets=rows.targets / units), units, options, options.engine)
     if len(rows) * width_of(rows, options.features, whole=0) ** 2 > DIRECT:
         return search.through_centres(progress)
     chosen = search.choose(search.rows, options.features, progress)
     # Inside the engine, so that BLAS has no more threads than were asked for.
-    return next(iter(engine.here.map(lambda _: search.from_path(*chosen), [0])))
+    return next(iter(options.engine.here.map(lambda _: search.from_path(*chosen), [0])))
 
 
 def _nothing(done: int, total: int) -> None:
@@ -288,7 +276,7 @@ class _Search:
         told = zip(product(zip(multiples, kernels, strict=True), lambdas), scores, degrees, strict=True)
         for ((multiple, kernel), penalty), score, df in told:
             cells.append(RidgeCell(float(penalty), *named(multiple, kernel), float(score), float(df)))
-        grid = RidgeGrid(criterion, called, folds, len(rows), TIES, tuple(cells), best)
+        grid = RidgeGrid(called, folds, TIES, tuple(cells), best, criterion, len(rows))
         return float(lambdas[which]), kept[1], grid
 
     def _scores(self, found: Regressions, lambdas: Array, groups: Groups) -> Array:
@@ -317,7 +305,8 @@ class _Search:
             seen = np.einsum("ij,ij->i", found.values, found.values)
             unsure += np.maximum(features.diagonal(factor.as_points(rows.points)) - seen, 0.0)
         return self._fit(
-            RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),
+            lambda_,
+            (expansion, scales, spread, features),
             grid,
             residuals=path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None],
             gcv=np.sqrt(path.generalised(lambdas)[:, 0]),
@@ -360,7 +349,8 @@ class _Search:
         expansion = GivenExpansion(np.arange(len(found.weights)), found.weights, means - found.mean @ found.weights)
         spread = _spread(found.mean, found.posterior, found.mean, lambda_ / total) if options.intervals else None
         return self._fit(
-            RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, made),
+            lambda_,
+            (expansion, scales, spread, made),
             grid,
             residuals=found.residuals,
             gcv=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n),
@@ -377,7 +367,8 @@ class _Search:
 
     def _fit(
         self,
-        model: RidgeModel,
+        lambda_: float,
+        found_model: tuple[Expansion | GivenExpansion, Array, Spread | None, FeatureMap | None],
         grid: RidgeGrid,
         *,
         residuals: Array,
@@ -386,20 +377,33 @@ class _Search:
         **found: Any,
     ) -> RidgeFit:
         """Return a regression of targets x units with what is known of each; `loo` are the mean squares of leave-one-out."""
-        units, targets = self.units, self.rows.targets
-        function = model.expansion
+        rows, units, targets, (function, scales, spread, features) = (
+            self.rows,
+            self.units,
+            self.rows.targets,
+            found_model,
+        )
         function = replace(function, coefficients=function.coefficients * units, intercepts=function.intercepts * units)
-        model = replace(model, expansion=function, scales=model.scales * units)
+        model = RidgeModel(
+            encoder=rows.encoder,
+            expansion=function,
+            n_train=len(rows),
+            features=features,
+            targets=rows.names,
+            lambda_=lambda_,
+            scales=scales * units,
+            spread=spread,
+        )
         fits = []
         for place, name in enumerate(model.targets):
             unit, truth = float(units[place]), targets[:, place]
             left_out: tuple[float | None, float | None] = (None, None)
             if loo is not None:
-                left_out = math.sqrt(loo[place]) * unit, 1.0 - float(loo[place] / variances(self.rows)[place])
+                left_out = math.sqrt(loo[place]) * unit, 1.0 - float(loo[place] / variances(rows)[place])
             train = interval_metrics(truth * unit, (truth - residuals[:, place]) * unit)
             known = (float(gcv[place] * unit), float(model.noise[place]), float(model.scales[place]))
             fits.append(TargetFit(name, float(function.intercepts[place]), *left_out, *known, train, None))
-        fixed, fitted = self.options.fixed(self.rows), (targets - residuals) * units
+        fixed, fitted = self.options.fixed(rows), (targets - residuals) * units
         return RidgeFit(model=model, grid=grid, targets=tuple(fits), fixed=fixed, fitted=fitted, **found)
 
 
@@ -451,17 +455,3 @@ def interval_metrics(truth: Array, predicted: Array, reach: Array | None = None)
     """Return how well a target is predicted, with intervals that reach so far to each side."""
     covered = None if reach is None else covered_share(truth - predicted, reach)
     return IntervalMetrics(**asdict(regression_metrics(truth, predicted)), coverage=covered)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgedRidge:
-    """A regression judged target by target; test rows are `predicted`, and `reach` is half of the length of their intervals."""
-
-    rows: TrainingRows
-    test: TrainingRows | None
-    fit: RidgeFit
-    interval: float
-    predicted: Array | None
-    reach: Array | None
-    targets: tuple[TargetFit, ...]
-    warnings: tuple[str, ...]

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import DataError, UsageError, whole_number
-from kerntest.kernels.base import Points
 from kerntest.learning import cross_validation as folding
-from kerntest.learning.learner import Estimator, Learner, trains
+from kerntest.learning.learner import Estimator, Judged, Learner, trains
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.machines.svm_fit import (
-    ONE_CLASS_NU,
-    Machines,
-    SvmFit,
-    SvmModel,
-    SvmOptions,
-    check_nu,
-    largest_nu,
-)
+from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
+from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmModel, SvmOptions
 from kerntest.learning.rows import training_rows as outcomes
-from kerntest.learning.rows.training_rows import at_multiples, encoded_rows, read_labelled
-from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, regression_metrics
+from kerntest.learning.rows.training_rows import at_multiples, read_labelled
+from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics, root_mean_square
 from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.matrices.factor import parse_features
-from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, RegressionMetrics, SvmResult
+from kerntest.matrices.factor import as_points, parse_features
+from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +30,9 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.machines.decision_pictures import Metrics
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
+    from kerntest.learning.scores import Sigmoid
     from kerntest.report.results.learning_record import GridSearch
 
 # Half the range of targets: the solver squares their products with costs.
@@ -48,8 +43,6 @@ PROBABILITY_FOLDS = 5
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 GRID_TOLERANCE = 1e-3
-# How far a nu stays below the largest one, where rounding decides.
-BELOW_LARGEST = 1e-9
 # Beyond so many different numbers, and this share of the rows, numbers are hardly classes.
 MANY_CLASSES, MANY_SHARE = 20, 0.1
 # And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
@@ -108,7 +101,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     ['inside', 'outside']
     """
 
-    MODEL, CALLED = SvmModel, "this machine is"
+    MODEL, CALLED, SHOWN = SvmModel, "this machine is", {name: name for name in ("task", "method", "probability")}
 
     def fit(self, X: Any, y: Any = None) -> SVM:
         """Fit to n rows.
@@ -168,10 +161,6 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     @property
     def _estimator_type(self) -> str:
         return {"classify": "classifier", "regress": "regressor", "one-class": "outlier_detector"}[self.task]
-
-    @classmethod
-    def _loaded(cls, model: SvmModel) -> dict[str, Any]:
-        return {"task": model.task, "method": model.method, "probability": bool(model.sigmoids)}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         return self.model.scores(self._points(X), self.engine)
@@ -240,45 +229,10 @@ def train_svm(
     return train_learner(SvmLearner(machine, target, grid=grid, cv=cv), train, **options)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredRows:
-    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
-
-    rows: TrainingRows
-    scores: Array
-    metrics: ClassificationMetrics | RegressionMetrics | None
-
-    @classmethod
-    def of(cls, model: SvmModel, rows: TrainingRows, engine: Engine) -> ScoredRows:
-        """Return rows with their scores."""
-        scores = model.scores(rows.points, engine)
-        if rows.classes is None:
-            return cls(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
-        given = model.probabilities(scores) if model.sigmoids else None
-        codes, by_class, names = model.codes(scores), model.class_scores(scores), rows.classes.names
-        return cls(rows, scores, classification_metrics(rows.codes, codes, by_class, names, probabilities=given))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgedMachine:
-    """A fitted machine on the rows that it has learned from and on others, beside the nearest mean."""
-
-    fit: SvmFit
-    train: ScoredRows
-    test: ScoredRows | None
-    baseline: Baseline | None
-    warnings: tuple[str, ...]
-
-    @property
-    def seen(self) -> ScoredRows:
-        """The rows that it is judged by."""
-        return self.test or self.train
-
-
-class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
+class SvmLearner(Learner[SvmFit, SvmResult]):
     """Support vector machines, their cost and bandwidth as they are or by cross-validation."""
 
-    COMMAND, ESTIMATOR = "svm", "SVM"
+    COMMAND, ESTIMATOR, RESULT = "svm", "SVM", SvmResult
 
     def __init__(
         self, options: SvmOptions, target: str | None = None, *, grid: bool = False, cv: int | None = None
@@ -287,33 +241,20 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             whole_number("cv", cv, at_least=2)
         self.options: SvmOptions = options
         self.target, self.grid, self.folds = target, grid, 5 if grid and cv is None else cv
-        self.classifies = options.task == "classify"
+        self.supervised, self.classifies = options.task != "one-class", options.task == "classify"
+        if self.folds is not None and not self.supervised:
+            hint = "leave out --grid and --cv; --nu sets the share of outliers"
+            raise UsageError("one class has no score to cross-validate by", hint=hint, code="usage.grid")
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its target, if it has one."""
         return read_labelled(data, () if self.target is None else (self.target,), reading)
 
-    def rows(self, labelled: Labelled) -> TrainingRows:
-        """Return the rows of a table as a machine takes them."""
-        return self.with_targets(encoded_rows(labelled, self.options), labelled.targets, labelled.read.name)
-
-    def target_columns(self, y: Any) -> tuple[str, ...]:
-        """Return the name of the target, where y is one."""
-        return (y,) if isinstance(y, str) and self.options.task != "one-class" else ()
-
-    def target_values(self, y: Any, n: int) -> tuple[Column, ...]:
-        """Return the target of n rows."""
-        if self.options.task == "one-class":
-            return ()
-        if y is None:
-            raise UsageError(f"task={self.options.task!r} needs y", hint="fit(X, y)", code="usage.target")
-        return (outcomes.target_of(y, n),)
-
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return rows with numbers or classes to predict."""
         if not targets:
             return rows
-        (target,), n, warnings = targets, len(rows), list(rows.warnings)
+        (target,), n = targets, len(rows)
         rows = replace(rows, names=(target.name,))
         if not self.classifies:
             numbers = outcomes.varied_numbers_of(target, table)
@@ -322,20 +263,19 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
                 size = "large" if half > 1 else "small"
                 what = f"has numbers too {size} to learn: they range over {half:.3g} to either side"
                 raise outcomes.unfit(target, table, what, "bring them to other units", "data.target_size")
-            told = (*warnings, *outcomes.told_of_dates(targets))
-            return replace(rows, targets=numbers[:, None], warnings=told)
+            warnings = (*rows.warnings, *outcomes.told_of_dates(targets))
+            return replace(rows, targets=numbers[:, None], warnings=warnings)
         classes = outcomes.Classes.of(target, table)
         count = len(classes.names)
         if count > (most := max(MANY_CLASSES, int(HARDLY_REPEATED * n))):
             raise outcomes.hardly_classes(target, count, table, min(most, outcomes.MOST_CLASSES))
-        if classes.kind == "number" and count > max(MANY_CLASSES, MANY_SHARE * n):
-            what = f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each taken for a class"
-            warnings.append(f"{what}; --task regress predicts numbers")
-        return replace(rows, codes=classes.codes(target, table), classes=classes, warnings=tuple(warnings))
+        many = classes.kind == "number" and count > max(MANY_CLASSES, MANY_SHARE * n)
+        told = f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each taken for a class"
+        warnings = (*rows.warnings, *([f"{told}; --task regress predicts numbers"] if many else []))
+        return replace(rows, codes=classes.codes(target, table), classes=classes, warnings=warnings)
 
-    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
-        """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
-        del engine
+    def cost(self, rows: TrainingRows) -> dict[str, Any]:
+        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
         n, options, fits = len(rows), self.options, 1
         step, held = f"kernel matrix of {n:,} rows", min(8.0 * n * n, allowed_bytes(KEPT_BYTES))
         kind, count = "distance", 8.0 * n * n
@@ -345,39 +285,32 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
         if self.folds is not None:
             step += f", {self.folds} folds" + (", for a grid of costs and bandwidths" if self.grid else "")
             fits += self.folds * (len(COSTS) * len(MULTIPLES) if self.grid else 1)
-        return options.method, step, held, {kind: fits * count}
+        return {"method": options.method, "step": step, "held": held, "operations": {kind: fits * count}}
 
-    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> SvmFit:
+    def fit(self, rows: TrainingRows, progress: Progress | None = None) -> SvmFit:
         """Return the fitted machine, with probabilities where they were asked for."""
-        cost, search, warnings = self.options.C, None, list[str]()
+        options, search, warnings = self.options.feasible(rows, whole=True), None, list[str]()
         if self.folds is not None:
-            folds, warnings = _folds(rows, self.folds, self.options.seed)
-            search, kernel = self._search(rows, folds, engine, progress)
-            cost, rows = search.cells[search.chosen].C, rows.with_kernel(kernel)
-        # A search has told how far it is; one fit more is little beside it.
-        fit = Machines(rows, self.options, engine).fit(cost, progress=progress if search is None else None)
-        model = fit.model
-        if self.options.probability:
-            model = replace(model, sigmoids=self._sigmoids(rows, cost, model.pairs, engine))
-        fit = replace(fit, model=model, search=search)
-        return replace(fit, warnings=(*warnings, *_fit_warnings(rows, fit)))
+            folds, warnings = _folds(rows, self.folds, options.seed)
+            search, kernel = self._search(rows, folds, progress)
+            # A search has told how far it is; one fit more is little beside it.
+            options, rows, progress = replace(options, C=search.best.C), rows.with_kernel(kernel), None
+        fit = Machines(rows, options, options.engine).fit(options.C, progress=progress)
+        if options.probability:
+            fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options, fit.model.pairs)))
+        return replace(fit, search=search, warnings=(*warnings, *_fit_warnings(rows, fit, search)))
 
     def fitted(self, fit: SvmFit) -> SvmOptions:
         """Return the options with the cost and the kernel that a grid has chosen."""
         if not self.grid or fit.search is None:
             return self.options
-        cell = fit.search.cells[fit.search.chosen]
-        return replace(self.options, C=cell.C, kernel=cell.kernel, bandwidth="median")
+        return replace(self.options, C=fit.search.best.C, kernel=fit.search.best.kernel, bandwidth="median")
 
     def _search(
-        self, rows: TrainingRows, folds: NDArray[np.intp], engine: Engine, progress: Progress | None
+        self, rows: TrainingRows, folds: NDArray[np.intp], progress: Progress | None
     ) -> tuple[GridSearch, Kernel | None]:
         """Return the scores of the options as they are, or of a grid of costs and bandwidths, and the kernel of the best."""
-        options, alone = self.options, Engine(1)
-        if options.task == "one-class":
-            hint = "leave out --grid and --cv; --nu sets the share of outliers"
-            raise UsageError("one class has no score to cross-validate by", hint=hint, code="usage.grid")
-        check_nu(rows, options.nu)
+        options, alone, engine = self.options, Engine(1), self.options.engine
         costs: tuple[float, ...] = (options.C,)
         kernels: dict[float, Kernel | None] = {1.0: rows.kernel}
         if self.grid:
@@ -385,12 +318,12 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             options = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE))
             if options.nu is None and not options.hard_margin and options.method == "svm":
                 costs = COSTS
-            if rows.chosen is not None and rows.chosen.free.free and isinstance(rows.points, Points):
-                found = at_multiples(rows.chosen, MULTIPLES, rows.points, options.seed)
+            if rows.chosen is not None and rows.chosen.free.free:
+                found = at_multiples(rows.chosen, MULTIPLES, as_points(rows.points), options.seed)
                 kernels = dict(zip(MULTIPLES, found, strict=True))
 
         def scores(part: TrainingRows, held: TrainingRows) -> list[float]:
-            machines, results, start = Machines(part, _feasible(options, part), alone), [], None
+            machines, results, start = Machines(part, options.feasible(part), alone), [], None
             for cost in costs:
                 fit = machines.fit(cost, start)
                 # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
@@ -399,19 +332,19 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
                 if self.classifies:
                     results.append(float(np.mean(fit.model.codes(found) == held.codes)))
                 else:
-                    results.append(-float(np.sqrt(np.mean((found[:, 0] - held.targets[:, 0]) ** 2))))
+                    results.append(-root_mean_square(found[:, 0] - held.targets[:, 0]))
             return results
 
         score = "accuracy" if self.classifies else "negative RMSE"
         search = folding.grid_search(rows, folds, kernels, costs, scores, engine=engine, score=score, progress=progress)
-        return search, kernels[search.cells[search.chosen].multiple]
+        return search, kernels[search.best.multiple]
 
     def _sigmoids(
-        self, rows: TrainingRows, cost: float, pairs: tuple[tuple[int, int], ...], engine: Engine
+        self, rows: TrainingRows, options: SvmOptions, pairs: tuple[tuple[int, int], ...]
     ) -> tuple[Sigmoid, ...]:
         """Return what makes probabilities of scores, fitted to those of every row by a machine that has not seen it."""
         try:
-            folds, _ = _folds(rows, PROBABILITY_FOLDS, self.options.seed)
+            folds, _ = _folds(rows, PROBABILITY_FOLDS, options.seed)
         except DataError as error:
             told, where = f"--probability holds rows out: {error.message}", error.where
             hint = f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class"
@@ -421,30 +354,63 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
         def work(fold: int) -> Array:
             part, held = folding.held_out(rows, folds, fold)
             with folding.telling_of_folds(rows.kernel):
-                return Machines(part, _feasible(self.options, part), alone).fit(cost).model.scores(held.points, alone)
+                machines = Machines(part, options.feasible(part), alone)
+                return machines.fit(options.C).model.scores(held.points, alone)
 
         scores, sigmoids = np.empty((len(rows), len(pairs))), []
-        for fold, found in enumerate(engine.map(work, range(PROBABILITY_FOLDS))):
+        for fold, found in enumerate(options.engine.map(work, range(PROBABILITY_FOLDS))):
             scores[folds == fold] = found
         for (i, j), column in zip(pairs, scores.T, strict=True):
             members = (rows.codes == i) | (rows.codes == j)
             sigmoids.append(fit_sigmoid(column[members], rows.codes[members] == j, through_threshold=len(pairs) == 1))
         return tuple(sigmoids)
 
-    def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, engine: Engine) -> JudgedMachine:
-        """Return a machine judged on its training rows and on others, beside the nearest mean."""
-        train, baseline = ScoredRows.of(fit.model, rows, engine), None
-        tested = None if test is None else ScoredRows.of(fit.model, test, engine)
-        if rows.classes is not None and isinstance(rows.points, Points) and self.options.features is None:
-            mean = Machines(rows.with_kernel(fit.kernel), self.options, engine, "mean").fit(1.0)
-            found = ScoredRows.of(mean.model, test or rows, engine).metrics
-            if isinstance(found, ClassificationMetrics):
-                baseline = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
-        return JudgedMachine(fit, train, tested, baseline, tuple(self._warnings(fit, train, tested)))
+    def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, learned: Labelled) -> Judged[SvmResult]:
+        """Return how good a machine is on its training rows and on others, beside the nearest mean."""
+        del learned
+        options, model, baseline = self.options, fit.model, None
+        parts = [self._scored(model, one) for one in (rows, test) if one is not None]
+        train, seen = parts[0].metrics, parts[-1]
+        if rows.classes is not None and options.features is None:
+            mean = Machines(rows.with_kernel(model.kernel), options, options.engine, "mean").fit(1.0).model
+            found: Any = self._scored(mean, seen.rows).metrics
+            baseline = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
+        intercepts = tuple(model.expansion.intercepts.tolist())
+        same = ("C", "n_bounded", "objective", "dual_objective", "iterations", "converged")
+        shown = ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2")
+        fields = {name: getattr(fit, name) for name in same}
+        fields |= {name: getattr(seen.metrics, name, None) for name in shown}
+        fields |= {name: getattr(model, name) for name in ("task", "method", "target", "probability")}
+        fields |= {
+            "classes": () if rows.classes is None else rows.classes.names,
+            "outliers": None if self.supervised else float(np.mean(~model.alike(seen.scores))),
+            "train": train,
+            "test": None if test is None else seen.metrics,
+            "baseline": baseline,
+            "nu": options.nu if self.supervised else options.nu or ONE_CLASS_NU,
+            "lambda_": None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
+            "n_support": len(fit.support),
+            "duality_gap": fit.gap,
+            "intercept": intercepts[0] if len(intercepts) == 1 else intercepts,
+            "grid": fit.search,
+        }
+        drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
+        return Judged(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None))
 
-    def _warnings(self, fit: SvmFit, train: ScoredRows, test: ScoredRows | None) -> list[str]:
+    def _scored(self, model: SvmModel, rows: TrainingRows) -> ScoredRows:
+        """Return rows with their scores, and how well they are predicted, if anything is."""
+        scores = model.scores(rows.points, self.options.engine)
+        if rows.classes is not None:
+            given = model.probabilities(scores) if model.probability else None
+            codes, by_class, names = model.codes(scores), model.class_scores(scores), rows.classes.names
+            return ScoredRows(
+                rows, scores, classification_metrics(rows.codes, codes, by_class, names, probabilities=given)
+            )
+        return ScoredRows(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
+
+    def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""
-        metrics, warnings, options = (test or train).metrics, [], self.options
+        warnings, options = [], self.options
         if isinstance(metrics, ClassificationMetrics) and metrics.n >= FEWEST_JUDGED:
             largest = max(metrics.classes, key=lambda one: one.support)
             predicted = [one.name for one in metrics.classes if one.precision is not None]
@@ -455,50 +421,15 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
                 warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
             elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
                 warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
-        if test is None and metrics is not None:
+        if not tested and metrics is not None:
             told = "the rows that it has learned from, which is too good"
-            numbers = "accuracy and classes" if isinstance(metrics, ClassificationMetrics) else "RMSE, MAE and r2"
+            numbers = "accuracy and classes" if self.classifies else "RMSE, MAE and r2"
             warnings.append(
                 f"judged on {told}; --test-fraction 0.3 holds rows out"
                 if fit.search is None
                 else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
             )
         return warnings
-
-    def result(self, judged: JudgedMachine, learned: Labelled, known: dict[str, Any]) -> SvmResult:
-        """Return the record of a fitted machine."""
-        del learned
-        fit, options, rows, one_class = judged.fit, self.options, judged.train.rows, self.options.task == "one-class"
-        metrics, intercepts = judged.seen.metrics, tuple(fit.model.expansion.intercepts.tolist())
-        for name in ("C", "n_bounded", "objective", "dual_objective", "iterations", "converged"):
-            known[name] = getattr(fit, name)
-        for name in ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2"):
-            known[name] = getattr(metrics, name, None)
-        return SvmResult(
-            **known,
-            task=options.task,
-            method=options.method,
-            target=fit.model.target,
-            classes=() if rows.classes is None else rows.classes.names,
-            outliers=float(np.mean(~fit.model.alike(judged.seen.scores))) if one_class else None,
-            train=judged.train.metrics,
-            test=None if judged.test is None else judged.test.metrics,
-            baseline=judged.baseline,
-            nu=ONE_CLASS_NU if one_class and options.nu is None else options.nu,
-            lambda_=None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
-            n_support=len(fit.support),
-            duality_gap=fit.gap,
-            intercept=intercepts[0] if len(intercepts) == 1 else intercepts,
-            probability=bool(fit.model.sigmoids),
-            grid=fit.search,
-        )
-
-    def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:
-        """Return a picture as "png", "svg" or "pdf"."""
-        from kerntest.learning.machines.decision_pictures import svm_picture  # noqa: PLC0415 - only to draw
-
-        del learned
-        return svm_picture(result, judged, self.options.epsilon, kind, engine)
 
 
 def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:
@@ -511,23 +442,15 @@ def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp],
     return folds, [] if warning is None else [warning]
 
 
-def _feasible(options: SvmOptions, part: TrainingRows) -> SvmOptions:
-    """Return the options for a part of the rows: a nu is brought down to what the part, whose classes differ by a row, allows."""
-    if options.nu is None or not 0 < (largest := largest_nu(part)[0]) < options.nu:
-        return options
-    return replace(options, nu=largest * (1.0 - BELOW_LARGEST))
-
-
-def _fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
+def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None) -> list[str]:
     """Return what a reader must know of how a machine was fitted."""
     gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
     by_pairs = rows.classes is not None and model.method == "svm"
     stopped = "" if fit.converged else ", and SMO stopped before it was reached"
-    usable = gap is None or gap <= USABLE_GAP
-    state = "usable, not exact" if usable else "far from the best; a smaller --C is easier to reach"
+    state = "usable, not exact" if (gap or 0.0) <= USABLE_GAP else "far from the best; a smaller --C is easier to reach"
     # A narrow kernel needs every row; a small cost holds every row at its bound.
     cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
-    searched = fit.search is not None and len(fit.search.cells) > 1
+    way_out = "" if search is not None and len(search.cells) > 1 else "; --grid looks for better"
     of_numbers = rows.encoder is None or rows.encoder.numeric_names
     cases = {
         "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
@@ -542,8 +465,6 @@ def _fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
             model.method == "perceptron" and not fit.converged
         ),
         f"{support:,} of {n:,} training rows are support vectors: {cause}, or the columns say little of the target"
-        f"{'' if searched else '; --grid looks for better'}": (
-            of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50
-        ),
+        f"{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
     }
     return [text for text, applies in cases.items() if applies]

@@ -21,11 +21,11 @@ from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, positive, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.learner import LearnerOptions
+from kerntest.learning.learner import FittedModel, LearnerOptions, sized
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
-from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, expanded, make_features
+from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, make_features
 from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, matrix_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import Classes, TrainingRows
     from kerntest.report.results.learning_record import GridSearch
 
@@ -44,7 +43,7 @@ Method: TypeAlias = Literal["svm", "mean", "perceptron"]
 ClassWeights: TypeAlias = str | Mapping[Any, float] | None
 BALANCED = "balanced"
 # Costs and their factors: the objective squares their products.
-SMALLEST_COST, LARGEST_COST = 1e-75, 1e75
+COSTS = 1e-75, 1e75
 # Kernel values up to this can be squared.
 LARGEST_VALUE = 1e150
 # The costs at which a machine without errors is looked for, the share of them that a coefficient may have, and what slack
@@ -52,8 +51,8 @@ LARGEST_VALUE = 1e150
 HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1e-4
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
-# The share of outliers of a one-class machine without a nu.
-ONE_CLASS_NU = 0.1
+# How far a nu stays below the largest one, where rounding decides; that of a one-class machine without one.
+BELOW_LARGEST, ONE_CLASS_NU = 1e-9, 0.1
 # Support vectors on the boundary have a score of 0 but for what the solver leaves: this share of the offset.
 ON_BOUNDARY = 1e-6
 # Rounds of the perceptron, and numbers of the matrix that it keeps: 400 MB of them.
@@ -82,16 +81,12 @@ class SvmOptions(LearnerOptions):
         one_of("task", self.task, get_args(Task))
         one_of("method", self.method, get_args(Method))
         super().__post_init__()
-        _check_cost("C", self.C, "usage.C")
+        sized("C", self.C, COSTS, "--hard-margin allows no errors at all")
         positive("tolerance", self.tolerance)
-        if not (isinstance(self.epsilon, (int, float, np.number)) and 0 <= self.epsilon < math.inf):
-            told = f"epsilon must be 0 or more and finite, not {self.epsilon!r}"
-            raise UsageError(told, hint="0.1 is usual", code="usage.epsilon")
+        if self.epsilon != 0:
+            positive("epsilon", self.epsilon)
         if self.nu is not None:
-            positive("nu", self.nu)
-            if self.nu > 1:
-                told = f"nu must be above 0 and at most 1, not {self.nu:g}"
-                raise UsageError(told, hint="0.1 is usual", code="usage.nu")
+            sized("nu", self.nu, (0.0, 1.0), "0.1 is usual")
         self.weights = _named_weights(self.class_weight)
         task, method, one = f"--task {self.task}", f"--method {self.method}", "give one of them"
         given = {
@@ -120,6 +115,26 @@ class SvmOptions(LearnerOptions):
         """Return the options as a model file keeps them, weights by the names of their classes."""
         return super().stored() | {"class_weight": self.weights}
 
+    def feasible(self, rows: TrainingRows, *, whole: bool = False) -> SvmOptions:
+        """Return the options for a part of the rows, or refuse a nu that the sizes of the classes of all do not allow.
+
+        Every pair of classes must allow it: 2 min(n_i, n_j) / (n_i + n_j) is the largest (Chang and Lin 2001).
+        """
+        if self.nu is None or rows.classes is None:
+            return self
+        counts, names = np.bincount(rows.codes), rows.classes.names
+        few, many = int(np.argmin(counts)), int(np.argmax(counts))
+        largest = 2.0 * float(counts[few]) / float(counts[few] + counts[many])
+        if self.nu <= largest * (1.0 + 1e-12):
+            return self
+        # A part may have a row less of a class.
+        if largest > 0 and not whole:
+            return replace(self, nu=largest * (1.0 - BELOW_LARGEST))
+        both = " and ".join(repr(names[place]) for place in sorted((few, many)))
+        hint = f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C"
+        told = f"nu = {self.nu:g} is infeasible: {both} allow at most {largest:.4g}"
+        raise UsageError(told, hint=hint, code="usage.nu")
+
     def class_factors(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array:
         """Return the factor of C for each class; refuse weights of classes that are not there."""
         if isinstance(self.weights, str):
@@ -131,14 +146,6 @@ class SvmOptions(LearnerOptions):
             hint = f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes[:10])}"
             raise UsageError(f"no row has the class {name!r} of --class-weight", hint=hint, code="usage.class_weight")
         return np.array([weights.get(name, 1.0) for name in classes])
-
-
-def _check_cost(name: str, value: float, code: str) -> None:
-    """Refuse costs that are not positive, or of which the solver could not square the products."""
-    positive(name, value, code=code)
-    if not SMALLEST_COST <= value <= LARGEST_COST:
-        told = f"{name} must be between {SMALLEST_COST:g} and {LARGEST_COST:g} in size, not {value:g}"
-        raise UsageError(told, hint="--hard-margin allows no errors at all" if value > 1 else None, code=code)
 
 
 def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
@@ -164,7 +171,7 @@ def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
             raise UsageError(f"--class-weight has {name.strip()!r} twice", hint="give each class one weight", code=code)
         weights[name.strip()] = weight
     for name, weight in weights.items():
-        _check_cost(f"the weight of {name!r}", weight, code)
+        sized(f"the weight of {name!r}", weight, COSTS, code=code)
     return {name: float(weight) for name, weight in weights.items()}
 
 
@@ -175,26 +182,27 @@ def _class_name(label: object) -> str:
     return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SvmModel:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SvmModel(FittedModel):
     """What a fitted machine predicts with: J scores over the training rows that support them.
 
     They are above 0 for the second of the `pairs` of classes; those of the nearest mean are one for each class.
-    `sigmoids` make probabilities of them. A precomputed matrix has `n_train` columns and no encoder.
+    `sigmoids` make probabilities of them.
     """
 
     task: Task
     method: Method
-    encoder: Encoder | None
-    expansion: Expansion | GivenExpansion
     pairs: tuple[tuple[int, int], ...]
     target: str | None
     classes: Classes | None
     sigmoids: tuple[Sigmoid, ...] = ()
-    features: FeatureMap | None = None
-    n_train: int = 0
     KIND: ClassVar[str] = "svm"
     CALLED: ClassVar[str] = "a support vector machine"
+
+    @property
+    def probability(self) -> bool:
+        """Whether it has probabilities."""
+        return bool(self.sigmoids)
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it: scores are one for each pair, or class, or one in all."""
@@ -211,10 +219,6 @@ class SvmModel:
             return f"its pairs are not those of {count:,} classes, each once"
         fits = scores == (count if mean else len(self.pairs))
         return None if fits else f"its {scores:,} scores are not those of {count:,} classes"
-
-    def scores(self, points: Points | Array, engine: Engine) -> Array:
-        """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""
-        return expanded(self.expansion, self.features, points, engine)
 
     def decision(self, scores: Array) -> Array:
         """Return what is reported as the decision function: (n,) for two classes and other tasks, else (n, J)."""
@@ -272,7 +276,6 @@ class SvmFit:
     """
 
     model: SvmModel
-    kernel: Kernel | None
     solutions: tuple[Solution, ...]
     support: NDArray[np.intp]
     n_bounded: int
@@ -334,7 +337,6 @@ class Machines:
         elif self.method == "perceptron":
             found = [self._perceptron(*self._members(*pair)) for pair in pairs]
         else:
-            check_nu(rows, options.nu)
             costs = options.class_factors(self.names, rows.codes)[rows.codes]
 
             def work(place: int) -> Machine:
@@ -349,11 +351,20 @@ class Machines:
         support, target = np.flatnonzero((coefficients != 0).any(axis=1)), rows.names[0] if rows.names else None
         solutions = tuple(machine.solution for machine in found)
         expansion = self._expansion(coefficients[support], np.array([one.intercept for one in solutions]), support)
-        parts = (options.task, self.method, rows.encoder, expansion, tuple(pairs), target, rows.classes)
+        model = SvmModel(
+            task=options.task,
+            method=self.method,
+            encoder=rows.encoder,
+            expansion=expansion,
+            pairs=tuple(pairs),
+            target=target,
+            classes=rows.classes,
+            features=self.features,
+            n_train=len(rows),
+        )
         minimised = [one for one in solutions if not math.isnan(one.objective)]
         return SvmFit(
-            SvmModel(*parts, features=self.features, n_train=len(rows)),
-            rows.kernel,
+            model,
             solutions,
             support,
             int(bounded.sum()),
@@ -512,25 +523,6 @@ class Machines:
                 break
         found = Solution(coefficients, intercept, outputs, iterations=mistakes, converged=settled, method="perceptron")
         return Machine(rows, found)
-
-
-def largest_nu(rows: TrainingRows) -> tuple[float, int, int]:
-    """Return the largest nu that every pair of classes allows, 2 min(n_i, n_j) / (n_i + n_j), and the pair (Chang and Lin 2001)."""
-    counts = np.bincount(rows.codes)
-    fewest, most = int(np.argmin(counts)), int(np.argmax(counts))
-    return 2.0 * float(counts[fewest]) / float(counts[fewest] + counts[most]), fewest, most
-
-
-def check_nu(rows: TrainingRows, nu: float | None) -> None:
-    """Refuse a nu that the sizes of the classes do not allow."""
-    if nu is None or rows.classes is None:
-        return
-    largest, *pair = largest_nu(rows)
-    if nu > largest * (1.0 + 1e-12):
-        one, other = (repr(rows.classes.names[place]) for place in sorted(pair))
-        told = f"nu = {nu:g} is infeasible: {one} and {other} allow at most {largest:.4g}"
-        hint = f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C"
-        raise UsageError(told, hint=hint, code="usage.nu")
 
 
 def _is_definite(K: Array) -> bool:

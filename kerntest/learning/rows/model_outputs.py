@@ -243,7 +243,7 @@ class RidgeColumns(PredictionColumns):
 
     def __call__(self, points: Points, engine: Engine) -> Written:
         """Return the columns, and the predictions of each target."""
-        mean = self.model.predicted(points, engine)
+        mean = self.model.scores(points, engine)
         found = [mean]
         if self.deviates:
             found.append(self.model.deviations(points, engine))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kerntest.report.results.record import Record
 
@@ -105,6 +105,22 @@ class RegressionMetrics(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Grid(Record):
+    """Cells that were tried, the chosen one at a place among them by a rule for ties; their score is that of so many folds."""
+
+    score: str
+    folds: int | None
+    tie_rule: str
+    cells: tuple[Any, ...]
+    chosen: int
+
+    @property
+    def best(self) -> Any:
+        """The chosen cell."""
+        return self.cells[self.chosen]
+
+
+@dataclass(frozen=True, slots=True)
 class GridCell(Record):
     """One cost and bandwidth of a grid, the bandwidth as a multiple of the median too; the mean is that over the folds."""
 
@@ -117,7 +133,7 @@ class GridCell(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class GridSearch(Record):
+class GridSearch(Grid):
     """A grid of costs and bandwidths judged by cross-validation inside the training part.
 
     Parameters
@@ -134,11 +150,8 @@ class GridSearch(Record):
         Its score on rows held out, a mean over the folds.
     """
 
-    score: str
     folds: int
-    tie_rule: str
     cells: tuple[GridCell, ...]
-    chosen: int
     mean: float
 
 
@@ -298,7 +311,7 @@ class RidgeCell(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class RidgeGrid(Record):
+class RidgeGrid(Grid):
     """A grid of lambdas and bandwidths on the training rows.
 
     Parameters
@@ -320,13 +333,9 @@ class RidgeGrid(Record):
         Its place among the cells.
     """
 
-    criterion: str
-    score: str
-    folds: int | None
-    n_rows: int
-    tie_rule: str
     cells: tuple[RidgeCell, ...]
-    chosen: int
+    criterion: str
+    n_rows: int
 
 
 @dataclass(frozen=True, slots=True)
