@@ -296,7 +296,7 @@ def kernel_values(X: Any, n_train: int | None = None) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged(Generic[ResultT]):
+class Judgement(Generic[ResultT]):
     """How good a fit is: fields of its record, warnings, and the panels of a picture with their title, of the record."""
 
     fields: dict[str, Any]
@@ -373,7 +373,7 @@ class Learner(ABC, Generic[FitT, ResultT]):
         """Return what the options find."""
 
     @abstractmethod
-    def judge(self, rows: TrainingRows, fit: FitT, test: TrainingRows | None, learned: Labelled) -> Judged[ResultT]:
+    def judge(self, rows: TrainingRows, fit: FitT, test: TrainingRows | None, learned: Labelled) -> Judgement[ResultT]:
         """Return how good a fit is, on the rows it has learned from (`learned` is their table) and on others."""
 
     def fitted(self, fit: FitT) -> LearnerOptions:

@@ -14,7 +14,7 @@ from kerntest.errors import DataError
 from kerntest.learning.components import kpca_fit
 from kerntest.learning.components.kpca_fit import KpcaFit, KpcaModel, KpcaOptions
 from kerntest.learning.fit_pictures import component_panels
-from kerntest.learning.learner import Estimator, Judged, Learner, trains
+from kerntest.learning.learner import Estimator, Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.leakage import running_numbers
@@ -272,7 +272,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
 
     def judge(
         self, rows: TrainingRows, fit: KpcaFit, test: TrainingRows | None, learned: Labelled
-    ) -> Judged[KpcaResult]:
+    ) -> Judgement[KpcaResult]:
         """Return how much components explain of their own rows: there are no others."""
         del test
         model = fit.model
@@ -292,7 +292,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
             "color": self.color,
         }
         color = learned.beside[0] if learned.beside else None
-        return Judged(fields, partial(component_panels, scores=scores[:, :2], color=color))
+        return Judgement(fields, partial(component_panels, scores=scores[:, :2], color=color))
 
 
 def _constants(table: Table, encoder: Encoder) -> tuple[training.ConstantColumn, ...]:

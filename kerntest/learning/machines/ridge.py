@@ -13,7 +13,7 @@ from kerntest.data.columns import match_names, split_patterns
 from kerntest.errors import DataError, UsageError, check_probability, counted
 from kerntest.learning import scores
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
-from kerntest.learning.learner import Estimator, Judged, Learner, trains
+from kerntest.learning.learner import Estimator, Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.machines.ridge_fit import RidgeFit, RidgeModel, RidgeOptions
@@ -316,7 +316,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
 
     def judge(
         self, rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, learned: Labelled
-    ) -> Judged[RidgeResult]:
+    ) -> Judgement[RidgeResult]:
         """Return how good a regression is on its training rows, on those left out, and on others."""
         del learned
         model, options, targets, interval = fit.model, self.options, fit.targets, self.interval
@@ -363,7 +363,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             "grid": None if all(fit.fixed) else fit.grid,
         }
         parts = [one for one in (rows, test) if one is not None]
-        return Judged(fields, partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine))
+        return Judgement(fields, partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine))
 
 
 def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:

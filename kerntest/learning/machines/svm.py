@@ -11,7 +11,7 @@ import numpy as np
 from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import DataError, UsageError, whole_number
 from kerntest.learning import cross_validation as folding
-from kerntest.learning.learner import Estimator, Judged, Learner, trains
+from kerntest.learning.learner import Estimator, Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmModel, SvmOptions
@@ -365,7 +365,9 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             sigmoids.append(fit_sigmoid(column[members], rows.codes[members] == j, through_threshold=len(pairs) == 1))
         return tuple(sigmoids)
 
-    def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, learned: Labelled) -> Judged[SvmResult]:
+    def judge(
+        self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, learned: Labelled
+    ) -> Judgement[SvmResult]:
         """Return how good a machine is on its training rows and on others, beside the nearest mean."""
         del learned
         options, model, baseline = self.options, fit.model, None
@@ -395,7 +397,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             "grid": fit.search,
         }
         drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
-        return Judged(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None))
+        return Judgement(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None))
 
     def _scored(self, model: SvmModel, rows: TrainingRows) -> ScoredRows:
         """Return rows with their scores, and how well they are predicted, if anything is."""
