@@ -52,11 +52,9 @@ def check_number(value: object, owner: str, argument: str, domain: Domain) -> fl
         return number
     shown = format_number(number) if finite else repr(value)
     way_out = "left out, it is found from the data; " if argument == "bandwidth" else ""
-    message, hint = (
-        f"{argument} of {owner} must be {wanted}, not {shown}",
-        "`kerntest kernels` shows how each kernel is written",
-    )
-    raise refused(message, way_out + hint, "kernel_argument", argument=argument, value=shown)
+    hint = f"{way_out}`kerntest kernels` shows how each kernel is written"
+    message = f"{argument} of {owner} must be {wanted}, not {shown}"
+    raise refused(message, hint, "kernel_argument", argument=argument, value=shown)
 
 
 def format_number(value: float) -> str:
@@ -133,10 +131,6 @@ class Constant(Expression):
         """Return c for every pair."""
         return np.full(pairs.shape, self.value)
 
-    def diagonal(self, points: Points) -> Array:
-        """Return c for every row."""
-        return np.full(len(points), self.value)
-
     def __str__(self) -> str:
         """Return the number."""
         return format_number(self.value)
@@ -170,23 +164,15 @@ class Combination(Expression):
         """Return the same operation on other kernels."""
         return type(self)(parts)
 
-    def _combined(self, values: Callable[[Expression], Array]) -> Array:
+    def evaluate(self, pairs: Pairs) -> Array:
         """Return the values of all operands combined; numbers after the first are applied as numbers."""
         first, *others = sorted(self.operands, key=lambda operand: isinstance(operand, Constant))
-        total = writeable(values(first))
+        total = writeable(first.evaluate(pairs))
         for operand in others:
-            value = operand.value if isinstance(operand, Constant) else values(operand)
+            value = operand.value if isinstance(operand, Constant) else operand.evaluate(pairs)
             with refuse_overflow(self):
                 self.operation(total, value, out=total)
         return total
-
-    def evaluate(self, pairs: Pairs) -> Array:
-        """Return the combined values."""
-        return self._combined(lambda operand: operand.evaluate(pairs))
-
-    def diagonal(self, points: Points) -> Array:
-        """Return the combined diagonals."""
-        return self._combined(lambda operand: operand.diagonal(points))
 
     def __str__(self) -> str:
         """Return the operands joined by the symbol."""
@@ -279,13 +265,7 @@ class Power(Modified):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y)^p for every pair."""
-        return self._raised(writeable(self.kernel.evaluate(pairs)))
-
-    def diagonal(self, points: Points) -> Array:
-        """Return k(x, x)^p for every row."""
-        return self._raised(self.kernel.diagonal(points))
-
-    def _raised(self, values: Array) -> Array:
+        values = writeable(self.kernel.evaluate(pairs))
         with refuse_overflow(self):
             return raised(values, self.exponent)
 
@@ -400,10 +380,6 @@ class OnColumns(Modified):
         """Return the kernel of the columns, for every pair."""
         return self.kernel.evaluate(pairs.restrict(self.bound))
 
-    def diagonal(self, points: Points) -> Array:
-        """Return the diagonal of the kernel of the columns."""
-        return self.kernel.diagonal(points.select(self.bound))
-
     def enclosed(self, at_least: int) -> str:
         """Return the text of the kernel, in parentheses where it binds less tightly than that."""
         return str(self) if self.names else self.kernel.enclosed(at_least)
@@ -426,11 +402,8 @@ class ColumnGroups(Product):
         loose = [one for one in self.operands if isinstance(one, OnColumns) and one.columns == UNKNOWN]
         rests = [name for one in loose for name in one.names if name.is_rest]
         if len(rests) > 1:
-            message, hint = (
-                "'*' stands for the rest of the columns and can be used once",
-                "name the columns of the other group",
-            )
-            raise refused(message, hint, value="*", position=rests[1].position)
+            message = "'*' stands for the rest of the columns and can be used once"
+            raise refused(message, "name the columns of the other group", value="*", position=rests[1].position)
 
 
 class AdditiveSum(Sum):
@@ -444,8 +417,7 @@ class AdditiveSum(Sum):
 
     def __str__(self) -> str:
         """Return additive(bandwidths), with one for all where they are equal."""
-        every: list[float] = [
-            one for one in (getattr(leaf, "bandwidth", None) for leaf in self.leaves) if one is not None
-        ]
+        given = [getattr(leaf, "bandwidth", None) for leaf in self.leaves]
+        every = [float(one) for one in given if one is not None]
         shown = ", ".join(map(format_number, every[:1] if len(set(every)) == 1 else every))
         return f"{ADDITIVE}({shown})" if shown else ADDITIVE

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Metric, Points, left_factor, squared_norms
+from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Metric, Pairs, Points, RowPairs, left_factor
 
 EXACT_ROWS, SAMPLED_PAIRS = 2000, 100_000
 # Pairs drawn are looked at so many at a time: few enough for wide tables to fit into memory.
@@ -164,7 +164,7 @@ def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
         parts = [points.take(slice(start, start + ROWS)) for start in range(0, n, ROWS)]
         blocks = []
         for x, y in combinations_with_replacement(parts, 2):
-            block = _distance(DensePairs(x, y), metric)
+            block = _distances(DensePairs(x, y), metric)
             blocks.append(block[np.triu_indices(len(x), 1)] if x is y else block.ravel())
         return np.concatenate(blocks)
     # The pairs that are drawn must not tell where a row stood: two samples stand one after the other.
@@ -174,28 +174,19 @@ def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
     # A partner other than the row itself, each equally likely.
     right = (left + rng.integers(1, n, SAMPLED_PAIRS)) % n
     chunks = [slice(start, start + CHUNK) for start in range(0, SAMPLED_PAIRS, CHUNK)]
-    return np.concatenate(
-        [_distance_row_by_row(points.take(left[chunk]), points.take(right[chunk]), metric) for chunk in chunks]
-    )
+    drawn = [RowPairs(points.take(left[chunk]), points.take(right[chunk])) for chunk in chunks]
+    return np.concatenate([_distances(pairs, metric) for pairs in drawn])
 
 
-def _distance(pairs: DensePairs, metric: Metric) -> Array:
+def _distances(pairs: Pairs, metric: Metric) -> Array:
     """Return distances that are 0 exactly where two rows are equal: rounding must not count as a distance."""
     if metric == "manhattan":
         return pairs.manhattan()
     if metric == "mismatches":
         return pairs.all_mismatches()
     squared = pairs.squared_distance().copy()
-    norms = pairs.x.whole.derive(left_factor)[:, -2]
-    left, right = np.nonzero(squared <= DOUBTFUL * norms.max())
-    squared[left, right] = squared_norms(pairs.x.numeric[left] - pairs.y.numeric[right])
+    if isinstance(pairs, DensePairs):
+        norms = pairs.x.whole.derive(left_factor)[:, -2]
+        left, right = np.nonzero(squared <= DOUBTFUL * norms.max())
+        squared[left, right] = RowPairs(pairs.x.take(left), pairs.y.take(right)).squared_distance()
     return np.sqrt(squared)
-
-
-def _distance_row_by_row(x: Points, y: Points, metric: Metric) -> Array:
-    difference = x.numeric - y.numeric
-    if metric == "euclidean":
-        return np.sqrt(squared_norms(difference))
-    if metric == "manhattan":
-        return np.asarray(np.abs(difference).sum(axis=1))
-    return np.asarray((x.codes != y.codes).sum(axis=1) + (difference != 0).sum(axis=1), dtype=np.float64)

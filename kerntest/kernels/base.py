@@ -214,7 +214,7 @@ class Pairs(ABC):
     # Values by which a kernel finds those of half its bandwidth, see `halve_bandwidths`.
     halved: dict[Hashable, tuple[float, float, Array]] | None = None
 
-    def __init__(self, x: Points, y: Points, shape: tuple[int, int]) -> None:
+    def __init__(self, x: Points, y: Points, shape: tuple[int, ...]) -> None:
         self.x, self.y, self.shape = x, y, shape
         self._kept: dict[str, Array] = {}
         self._parts: dict[Columns, Self] = {}
@@ -387,6 +387,33 @@ class DensePairs(Pairs):
         return self._keep("manhattan", lambda: np.asarray(cdist(self.x.numeric, self.y.numeric, "cityblock")))
 
 
+class RowPairs(Pairs):
+    """The pairs (x_i, y_i) of as many rows x as y: shape (n,)."""
+
+    def __init__(self, x: Points, y: Points) -> None:
+        super().__init__(x, y, (len(x),))
+
+    def over(self, x: Points, y: Points) -> RowPairs:
+        """Return the pairs of these rows."""
+        return RowPairs(x, y)
+
+    def at_x(self, values: Array) -> Array:
+        """Return the numbers as they are."""
+        return values
+
+    at_y = at_x
+
+    def _inner_product(self) -> Array:
+        return (self.x.numeric * self.y.numeric).sum(axis=1)
+
+    def _squared_distance(self) -> Array:
+        return squared_norms(self.x.numeric - self.y.numeric)
+
+    def manhattan(self) -> Array:
+        """Return |x - y|_1 over the numeric columns."""
+        return self._keep("manhattan", lambda: np.abs(self.x.numeric - self.y.numeric).sum(axis=1))
+
+
 class Kernel(ABC):
     """A symmetric function of two rows, and what is known of it.
 
@@ -423,8 +450,7 @@ class Kernel(ABC):
 
     def diagonal(self, points: Points) -> Array:
         """Return k(x, x) for every row, shape (n,)."""
-        del points
-        raise self.unbound()
+        return self.evaluate(RowPairs(points, points))
 
     def unbound(self) -> UsageError:
         """Return the error of a kernel that is asked for values before it knows the table."""

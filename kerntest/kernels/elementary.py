@@ -42,7 +42,7 @@ def argument(domain: Domain, default: float | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Atom(Expression):
-    """A kernel whose fields are each made by `argument`; k(x, x) = 1 unless it says."""
+    """A kernel whose fields are each made by `argument`."""
 
     kind: ClassVar[Kind] = "numeric"
     remark: ClassVar[str]
@@ -74,10 +74,6 @@ class Atom(Expression):
         """Return how to write the kernel, such as "student-t(bandwidth, df=1)"."""
         return _call(cls.name, [each.name + (f"={each.default:g}" if each.default else "") for each in fields(cls)])
 
-    def diagonal(self, points: Points) -> Array:
-        """Return 1 for every row."""
-        return np.ones(len(points))
-
     def __str__(self) -> str:
         """Return name(arguments): a leading bandwidth without its name, other defaults left out."""
         given = [(one.name, getattr(self, one.name)) for one in fields(self) if getattr(self, one.name) != one.default]
@@ -90,7 +86,7 @@ def _call(name: str, arguments: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthAtom(Atom):
-    """A kernel of distance / bandwidth, in the units of the data; None until `resolve` has chosen one."""
+    """A kernel of distance / bandwidth, in the units of the data; None until `resolve` has chosen one. k(x, x) = 1."""
 
     bare = "bandwidth="
     metric: ClassVar[Metric] = "euclidean"
@@ -123,6 +119,10 @@ class BandwidthAtom(Atom):
         bandwidth = self.chosen_bandwidth
         with np.errstate(over="ignore"):
             return pairs.values_of(type(self), bandwidth, self.squarings, lambda: self.values(pairs, bandwidth))
+
+    def diagonal(self, points: Points) -> Array:
+        """Return 1 for every row."""
+        return np.ones(len(points))
 
     @abstractmethod
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
@@ -315,11 +315,6 @@ class Dot(Atom):
         """Return k(x, y) for every pair."""
         with refuse_overflow(self):
             return self._of_inner_product(pairs.inner_product().copy())
-
-    def diagonal(self, points: Points) -> Array:
-        """Return k(x, x) for every row."""
-        with refuse_overflow(self):
-            return self._of_inner_product(np.square(points.numeric).sum(axis=1))
 
     @abstractmethod
     def _of_inner_product(self, inner: Array) -> Array:

@@ -42,9 +42,10 @@ NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9
 SIGNED = re.compile(rf"[+-]?\s*({NUMBER.pattern}|(nan|inf(inity)?)\b)", re.IGNORECASE)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z][A-Za-z0-9_]*)*")
 SPACE = re.compile(r"\s*")
-# A name in quotes, in which a doubled quote stands for one.
-QUOTED = re.compile(r"(['\"`])((?:(?!\1).|\1\1)*+)\1", re.DOTALL)
-MARK = re.compile("[,:;]")
+POWER = re.compile(r"\^|\*\*")
+# What stands before a mark or the end: it may begin with a name in quotes, in which a doubled quote stands for one.
+QUOTED = r"(?P<quote>['\"`])(?P<name>(?:(?!(?P=quote)).|(?P=quote){2})*+)(?P=quote)"
+PIECE = re.compile(rf"\s*(?P<all>(?P<quoted>{QUOTED})?[^,:;]*)(?P<mark>[,:;]|\Z)", re.DOTALL)
 UNEXPECTED = {
     ")": "no parenthesis is open here",
     ":": "separate groups by ';'",
@@ -76,16 +77,6 @@ def parse_kernel(text: str) -> Kernel:
     return _Reader(text).kernel()
 
 
-class _Piece(NamedTuple):
-    """A stretch of text, from its first character that is no space, and the mark that ends it: `,`, `:`, `;`, or none."""
-
-    first: int
-    # The name in quotes that it may begin with.
-    quoted: re.Match[str] | None
-    end: int
-    mark: str
-
-
 class _Reader:
     """Reads a kernel from text[position:end]; positions count from 0 inside, from 1 in messages."""
 
@@ -96,53 +87,46 @@ class _Reader:
 
     def kernel(self) -> Kernel:
         """Return the kernel of the whole text."""
-        groups: list[list[_Piece]] = [[]]
-        for piece in self.pieces():
+        groups: list[list[re.Match[str]]] = [[]]
+        for piece in PIECE.finditer(self.text):
+            quote = piece["all"][:1]
+            if not piece["quoted"] and quote in tuple(algebra.QUOTES):
+                self.fail(f"the quote {quote} is never closed", f"add another {quote}", at=piece.start("all"))
             groups[-1].append(piece)
-            if piece.mark == ";":
+            if piece["mark"] == ";":
                 groups.append([])
-        if not any(piece.mark in (":", ";") for pieces in groups for piece in pieces):
+            if not piece["mark"]:
+                break
+        if not {piece["mark"] for pieces in groups for piece in pieces} & {":", ";"}:
             return self.whole_sum(0, len(self.text))
-        return self.built(ColumnGroups, tuple(self.group(pieces) for pieces in groups), at=0)
+        return self.built(ColumnGroups, tuple(map(self.group, groups)), at=0)
 
-    def pieces(self) -> Iterator[_Piece]:
-        """Yield what stands between the marks outside quotes. Only a piece that begins with a quote is quoted."""
-        end = -1
-        while end < len(self.text):
-            first = self.after_space(end + 1)
-            quoted, quote = QUOTED.match(self.text, first), self.text[first : first + 1]
-            if quoted is None and quote in tuple(algebra.QUOTES):
-                self.fail(f"the quote {quote} is never closed", f"add another {quote}", at=first)
-            mark = MARK.search(self.text, quoted.end() if quoted else first)
-            end = mark.start() if mark else len(self.text)
-            yield _Piece(first, quoted, end, self.text[end : end + 1])
-
-    def group(self, pieces: list[_Piece]) -> OnColumns:
-        """Return a group from its pieces: names up to the first colon, and the kernel behind it."""
-        first, end = pieces[0].first, pieces[-1].end
-        if first >= end:
-            self.fail("empty group", f"{COLUMNS_HINT} between two ';'", at=min(first, end))
-        colon = next((number for number, piece in enumerate(pieces) if piece.mark == ":"), None)
+    def group(self, pieces: list[re.Match[str]]) -> OnColumns:
+        """Return a group from what stands between its marks: names up to the first colon, and the kernel behind it."""
+        first, end = pieces[0].start("all"), pieces[-1].end("all")
+        if first == end:
+            self.fail("empty group", f"{COLUMNS_HINT} between two ';'", at=first)
+        colon = next((number for number, piece in enumerate(pieces) if piece["mark"] == ":"), None)
         if colon is None:
             self.fail(f"a ':' is missing in the group '{self.text[first:end].rstrip()}'", COLUMNS_HINT, at=first)
         names = tuple(map(self.column_name, pieces[: colon + 1]))
-        start = pieces[colon].end + 1
-        if self.after_space(start) >= end:
+        start = pieces[colon].end()
+        if not self.text[start:end].strip():
             self.fail("no kernel after the ':'", COLUMNS_HINT, at=start - 1)
         return OnColumns(self.whole_sum(start, end), names=names)
 
-    def column_name(self, piece: _Piece) -> ColumnName:
+    def column_name(self, piece: re.Match[str]) -> ColumnName:
         """Return the name of a column."""
-        if piece.quoted:
-            rest = self.after_space(piece.quoted.end())
-            if rest < piece.end:
+        position = piece.start("all") + 1
+        if piece["quoted"]:
+            rest = self.after_space(piece.end("quoted"))
+            if rest < piece.end("all"):
                 self.fail("text after a quoted column", "put the whole name in quotes, or a ',' behind it", at=rest)
-            quote, name = piece.quoted.groups()
-            return ColumnName(name.replace(2 * quote, quote), position=piece.first + 1)
-        name = self.text[piece.first : piece.end].strip()
+            return ColumnName(piece["name"].replace(2 * piece["quote"], piece["quote"]), position=position)
+        name = piece["all"].strip()
         if not name:
-            self.fail("a column name is missing", f"{COLUMNS_HINT}, or '*' for all other columns", at=piece.end)
-        return ColumnName(name, wildcard="*" in name, position=piece.first + 1)
+            self.fail("a column name is missing", f"{COLUMNS_HINT}, or '*' for all other columns", at=piece.end("all"))
+        return ColumnName(name, wildcard="*" in name, position=position)
 
     def whole_sum(self, start: int, end: int) -> Expression:
         """Return the kernel that makes up the whole of a stretch of text."""
@@ -174,11 +158,11 @@ class _Reader:
     def power(self) -> Expression:
         """Read an operand and the exponent that may follow it."""
         operand = self.operand()
-        if not (self.accept("^") or self.accept("**")):
+        if self.match(POWER) is None:
             return operand
         start = self.position
         kernel = self.built(algebra.Power, operand, self.number("an exponent"), at=start)
-        if self.at("^") or self.at("**"):
+        if POWER.match(self.text, self.position, self.end):
             self.fail("an exponent on an exponent", "write (kernel^2)^3, or multiply the exponents")
         return kernel
 
@@ -364,21 +348,16 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
     owners = _owners(groups, names)
     factors: list[OnColumns] = []
     for number, group in enumerate(groups):
-        chosen = Columns(
-            *(
-                tuple(place for place, name in enumerate(some) if owners.get(name) == number)
-                for some in (numeric, categories)
-            )
-        )
+        own = [
+            [place for place, name in enumerate(some) if owners.get(name) == number] for some in (numeric, categories)
+        ]
+        chosen = Columns(tuple(own[0]), tuple(own[1]))
         for part, seen in _covering(group.kernel, chosen, categories) if any(chosen) else ():
             shown = [*(numeric[place] for place in seen.numeric), *(categories[place] for place in seen.categories)]
             factors.append(OnColumns(_localised(part, seen), seen, tuple(map(ColumnName, shown))))
     if not factors:
-        message, hint = (
-            f"the kernel '{kernel}' has no column to see",
-            "name columns that are there, or '*' for the rest",
-        )
-        raise refused(message, hint)
+        hint = "name columns that are there, or '*' for the rest"
+        raise refused(f"the kernel '{kernel}' has no column to see", hint)
     if len(factors) == 1 and not (numeric and categories) and len(owners) == len(names):
         return Bound(factors[0].kernel, ())
     return Bound(ColumnGroups(tuple(factors)), tuple(name for name in names if name not in owners))
@@ -404,15 +383,12 @@ def _owners(groups: Sequence[OnColumns], names: tuple[str, ...]) -> dict[str, in
                 at = f" (character {wanted.position} of the kernel)" if wanted.position else ""
                 what = "no column matches" if wanted.wildcard else "there is no column"
                 hint = _meant(wanted.text, names).rstrip() or f"the columns are {_listed(names)}"
-                message, where = f"{what} '{wanted.text}'{at}", {"column": wanted.text, "value": wanted.text}
-                raise refused(message, hint, "unknown_column", **where, **place)
+                place |= {"column": wanted.text, "value": wanted.text}
+                raise refused(f"{what} '{wanted.text}'{at}", hint, "unknown_column", **place)
             for name in found:
                 if owners.setdefault(name, number) != number:
-                    message, where = (
-                        f"column '{name}' is in two groups of the kernel",
-                        {"column": name, "value": wanted.text},
-                    )
-                    raise refused(message, "name each column once", **where, **place)
+                    place |= {"column": name, "value": wanted.text}
+                    raise refused(f"column '{name}' is in two groups of the kernel", "name each column once", **place)
     return rest | owners
 
 

@@ -76,10 +76,6 @@ class CentredProduct(Kernel):
             values *= kernel.evaluate(pairs.restrict(columns))
         return values
 
-    def diagonal(self, points: Points) -> Array:
-        """Return zeros: nothing is asked of the diagonal."""
-        return np.zeros(len(points))
-
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
