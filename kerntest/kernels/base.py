@@ -404,7 +404,7 @@ class RowPairs(Pairs):
     at_y = at_x
 
     def _inner_product(self) -> Array:
-        return (self.x.numeric * self.y.numeric).sum(axis=1)
+        return np.asarray((self.x.numeric * self.y.numeric).sum(axis=1))
 
     def _squared_distance(self) -> Array:
         return squared_norms(self.x.numeric - self.y.numeric)

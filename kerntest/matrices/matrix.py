@@ -290,8 +290,6 @@ NARROWEST, WIDEST, SPARE = 4, 24, 2
 BLOCKS, STEPS = 30, 300
 # Of single vectors, convergence is looked at after so many steps each: it takes an eigendecomposition of its own.
 CHECKED = 4
-# Room for so many vectors at first.
-ROOM = 16
 START_STREAM = 5
 # Entries of an eigenvector that differ in size by less than this share are equal: what is 1e-12 off in the matrix is
 # 1e-8 off in the vectors of eigenvalues that differ by 1e-4.
@@ -403,21 +401,24 @@ def lanczos(
     count, width, n = start.shape
     rank = n if rank is None else rank
     most, steps = (rank, rank) if room is None else (min(rank, room), STEPS)
-    basis = _Basis(count, n)
     found = Leading(
         np.zeros((count, wanted)), np.zeros((count, wanted, n)), np.zeros(count), np.zeros(count, dtype=bool)
     )
-    fresh = basis.new_vectors(start)
+    # Orthonormal vectors Q of each operator A, as rows, and the projection T = Q A Q'.
+    numbers, Q, T = np.arange(count), np.empty((count, 0, n)), np.empty((count, 0, 0))
+    fresh = _new_vectors(Q, start)
     for step in range(1, steps + 1):
-        rest = basis.extend(fresh, operator(fresh, basis.numbers))
-        fresh, coupling = _orthonormal(rest, EXHAUSTED * basis.scale)
-        unknown = rank - basis.size
-        full = basis.size + fresh.shape[1] > most
+        known, Q = Q.shape[1], np.concatenate([Q, fresh], axis=1)
+        rest, overlaps = _reduced(Q, operator(fresh, numbers))
+        T = np.concatenate([np.concatenate([T, overlaps[:, :known]], axis=2), overlaps.transpose(0, 2, 1)], axis=1)
+        fresh, coupling = _orthonormal(rest, EXHAUSTED * np.abs(np.diagonal(T, axis1=1, axis2=2)).max(axis=1))
+        size = Q.shape[1]
+        unknown, full = rank - size, size + fresh.shape[1] > most
         if width > 1 or step % CHECKED == 0 or step == steps or full or not unknown or not fresh.shape[1]:
-            theta, weights = np.linalg.eigh(basis.projected)
+            theta, weights = np.linalg.eigh(T)
             scale = np.abs(theta).max(axis=1)
             residuals = np.linalg.norm(coupling @ weights[:, -rest.shape[1] :, -wanted:], axis=1)
-            converged = (residuals <= accuracy * scale[:, None]).all(axis=1) & (basis.size >= wanted)
+            converged = (residuals <= accuracy * scale[:, None]).all(axis=1) & (size >= wanted)
             if drawn is not None and not fresh.shape[1] and not converged[0]:
                 left = trace - float(np.maximum(theta, 0.0).sum())
                 converged |= left <= ZERO * scale[0] and theta[0, 0] >= -ZERO * scale[0]
@@ -425,86 +426,38 @@ def lanczos(
             converged |= not unknown
             done = converged | (step == steps)
             # What is known of those that are done, the largest first.
-            numbers, best = basis.numbers[done], slice(None, -min(wanted, basis.size) - 1, -1)
-            vectors = np.matmul(weights[done][:, :, best].transpose(0, 2, 1), basis.vectors[done])
-            found.vectors[numbers, : vectors.shape[1]] = vectors
-            found.values[numbers, : vectors.shape[1]] = theta[done, best]
-            found.smallest[numbers], found.converged[numbers] = theta[done, 0], converged[done]
+            best = slice(None, -min(wanted, size) - 1, -1)
+            vectors = np.matmul(weights[done][:, :, best].transpose(0, 2, 1), Q[done])
+            found.vectors[numbers[done], : vectors.shape[1]] = vectors
+            found.values[numbers[done], : vectors.shape[1]] = theta[done, best]
+            found.smallest[numbers[done]], found.converged[numbers[done]] = theta[done, 0], converged[done]
             if done.all():
                 break
             if done.any():
-                basis.keep(~done)
-                fresh, theta, weights = fresh[~done], theta[~done], weights[~done]
+                numbers, Q, T, fresh, theta, weights = (one[~done] for one in (numbers, Q, T, fresh, theta, weights))
             if full:
-                basis.condense(theta, weights, min(basis.size - 1, wanted + width))
+                kept = min(size - 1, wanted + width)
+                Q = weights[:, :, -kept:].transpose(0, 2, 1) @ Q
+                T = np.eye(kept) * theta[:, None, -kept:]
         # What is left of images is small where they are exhausted, and by then as much in the basis as rounding is.
-        fresh = basis.new_vectors(fresh[:, :unknown])
+        fresh = _new_vectors(Q, fresh[:, :unknown])
     return found
 
 
-class _Basis:
-    """Orthonormal vectors Q of many operators A side by side, as rows, and the projections T = Q A Q'."""
+def _reduced(Q: Array, vectors: Array) -> tuple[Array, Array]:
+    """Return vectors less their projections on the rows of Q, and their inner products with these; twice, for rounding."""
+    overlaps = np.matmul(Q, vectors.transpose(0, 2, 1))
+    rest = vectors - np.matmul(overlaps.transpose(0, 2, 1), Q)
+    again = np.matmul(Q, rest.transpose(0, 2, 1))
+    return rest - np.matmul(again.transpose(0, 2, 1), Q), overlaps + again
 
-    def __init__(self, count: int, n: int) -> None:
-        self.numbers: NDArray[np.intp] = np.arange(count)
-        self._vectors, self._projected = np.empty((count, ROOM, n)), np.zeros((count, ROOM, ROOM))
-        self.size = 0
 
-    @property
-    def vectors(self) -> Array:
-        """Q, shape (b, size, n)."""
-        return self._vectors[:, : self.size]
-
-    @property
-    def projected(self) -> Array:
-        """T, shape (b, size, size)."""
-        return self._projected[:, : self.size, : self.size]
-
-    @property
-    def scale(self) -> Array:
-        """About the largest eigenvalue in size, shape (b,)."""
-        return np.asarray(np.abs(np.diagonal(self._projected, axis1=1, axis2=2)).max(axis=1))
-
-    def new_vectors(self, start: Array) -> Array:
-        """Return orthonormal vectors with no part in the basis."""
-        rest = self._reduced(start)[0]
-        if rest.shape[1] == 1:
-            return _unit(rest, np.zeros(len(rest)))[0]
-        return np.asarray(np.linalg.qr(rest.transpose(0, 2, 1))[0].transpose(0, 2, 1))
-
-    def extend(self, fresh: Array, image: Array) -> Array:
-        """Take vectors in, given what the operators make of them; return what of that is new."""
-        known, grown = self.size, self.size + fresh.shape[1]
-        more = max(grown, 2 * self._vectors.shape[1]) - self._vectors.shape[1]
-        if grown > self._vectors.shape[1]:
-            self._vectors = np.pad(self._vectors, ((0, 0), (0, more), (0, 0)))
-            self._projected = np.pad(self._projected, ((0, 0), (0, more), (0, more)))
-        self._vectors[:, known:grown] = fresh
-        self.size = grown
-        rest, overlaps = self._reduced(image)
-        self._projected[:, :grown, known:grown] = overlaps
-        self._projected[:, known:grown, :grown] = overlaps.transpose(0, 2, 1)
-        return rest
-
-    def condense(self, theta: Array, weights: Array, kept: int) -> None:
-        """Replace the basis by its best Ritz vectors."""
-        best = weights[:, :, -kept:].transpose(0, 2, 1) @ self.vectors
-        self._projected[:] = 0.0
-        self._projected[:, np.arange(kept), np.arange(kept)] = theta[:, -kept:]
-        self._vectors[:, :kept] = best
-        self.size = kept
-
-    def keep(self, wanted: NDArray[np.bool_]) -> None:
-        """Drop the operators that are not wanted."""
-        self.numbers = self.numbers[wanted]
-        self._vectors, self._projected = self._vectors[wanted], self._projected[wanted]
-
-    def _reduced(self, image: Array) -> tuple[Array, Array]:
-        """Return vectors less their projections on the basis, and their inner products with it; twice, for rounding."""
-        overlaps = np.matmul(self.vectors, image.transpose(0, 2, 1))
-        rest = image - np.matmul(overlaps.transpose(0, 2, 1), self.vectors)
-        again = np.matmul(self.vectors, rest.transpose(0, 2, 1))
-        return rest - np.matmul(again.transpose(0, 2, 1), self.vectors), overlaps + again
+def _new_vectors(Q: Array, start: Array) -> Array:
+    """Return orthonormal vectors orthogonal to the rows of Q."""
+    rest = _reduced(Q, start)[0]
+    if rest.shape[1] == 1:
+        return _unit(rest, np.zeros(len(rest)))[0]
+    return np.asarray(np.linalg.qr(rest.transpose(0, 2, 1))[0].transpose(0, 2, 1))
 
 
 def _orthonormal(vectors: Array, least: Array) -> tuple[Array, Array]:
