@@ -224,12 +224,20 @@ def data_argument(name: str, **attributes: Any) -> Callable[[AnyCommand], AnyCom
     return click.argument(name, type=click.Path(allow_dash=True, readable=False), **attributes)
 
 
+def _joined(ctx: click.Context, param: click.Parameter, lists: tuple[str, ...]) -> str | None:  # noqa: ARG001 - the signature is click's
+    """Make one text of the lists of columns that were given, None where none was."""
+    if lists and not any(names.strip() for names in lists):
+        hint = "leave it out, or name one"
+        raise UsageError(f"{option_name(param)} names no column", hint=hint, code="usage.no_columns")
+    return ",".join(lists) or None
+
+
 ROWS, JUDGED = "Columns and rows", "Choosing and judging"
 _csv, _test, _output, _computing = (
     partial(option, topic=topic) for topic in ("How CSV is written", "Test", "Output", "Computing")
 )
-columns = partial(option, topic=ROWS, shell_complete=columns_named, multiple=True, metavar="NAMES")
 column = partial(option, topic=ROWS, shell_complete=columns_named, metavar="NAME")
+columns = partial(column, multiple=True, callback=_joined, metavar="NAMES")
 kernel = partial(option, shell_complete=kernels_named)
 
 SCALE = option(
@@ -338,16 +346,28 @@ def test_options(features: str, usual: str) -> Callable[[AnyCommand], AnyCommand
     )
 
 
-def chosen_method(options: dict[str, Any]) -> None:
-    """Make --method of what was given: --features alone asks for it; neither leaves the test as it is."""
-    if options["features"] is not None and options["method"] == "exact":
+def choose_test(ctx: click.Context, options: dict[str, Any], by_features: str = "permutation") -> None:
+    """Make --method and --null of what was given, and refuse what they leave without effect.
+
+    --features alone asks for the method of that name, whose null this is by default.
+    """
+    if options["features"] is None:
+        del options["features"]
+    elif options["method"] == "exact":
         raise contradiction(
             "--features does not go with --method exact",
             "leave out one of the two: --features alone asks for --method features",
         )
-    options["method"] = options["method"] or ("exact" if options["features"] is None else "features")
-    if options["features"] is None:
-        del options["features"]
+    options["method"] = options["method"] or ("features" if "features" in options else "exact")
+    if options["method"] == "features" and not is_given(ctx, "null"):
+        options["null"] = by_features
+    null = options["null"]
+    # The Pearson curve finds its fourth moment from relabellings.
+    unused = {"permutation": (), "pearson": ("resampling", "judge")}.get(null, ("permutations", "resampling", "judge"))
+    for name in unused:
+        if is_given(ctx, name):
+            hint = "its p-value is read off a curve; --null permutation is the one that relabels rows"
+            raise contradiction(f"--{name} does not go with --null {null}", hint)
 
 
 def learner_options(topic: str, *bandwidths: str) -> Callable[[AnyCommand], AnyCommand]:

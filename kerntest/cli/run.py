@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.cli.console import PIPED_WIDTH, is_terminal, progress_bar, say, terminal_width, uses_colour
 from kerntest.cli.manual import DocumentedCommand
-from kerntest.cli.options import Value, contradiction, is_given, option
+from kerntest.cli.options import Value, contradiction, option
 from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.results.record import flatten
 from kerntest.report.summaries.words import plan_notes, plan_summary, show_time, visible
@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 
 # The format that the name of a file asks for.
 NAMED = {".json": "json", ".jsonl": "jsonl", ".csv": "csv"}
-# Options that are lists of columns.
-LISTS = ("x_columns", "y_columns", "columns", "exclude", "categorical", "keep")
 # A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
-MANY_ROWS, LONG = 50_000, 300.0
-ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT = 15_000, 10.0
+ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT, LONG = 15_000, 10.0, 300.0
 # Parameters that the engine takes before a command runs.
 ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
 VERDICTS = ("reject", "accept")
@@ -165,13 +162,15 @@ class Run:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.options, self.quiet, self.verbose = options, options.pop("quiet", False), options.pop("verbose", False)
+        self.quiet, self.verbose = options.pop("quiet", False), options.pop("verbose", False)
         if self.quiet and self.verbose:
             raise contradiction("-q and -v contradict each other")
-        self.own = "report" if "report" in options else "output"
-        file, asked = options.pop(self.own, None), options.pop("output_format")
+        own = "report" if "report" in options else "output"
+        file, asked = options.pop(own, None), options.pop("output_format")
         self.format = asked or NAMED.get(PurePath(file or "").suffix.lower(), "table")
         self.output = None if file == "-" else file
+        self.files = {"-o": options.get("output"), "--report" if own == "report" else "-o": self.output}
+        self.files |= {f"--{name}": options.get(name) for name in ("witness", "plot")}
         self.gates = options.pop("fail_on", ())
 
     def check(self, record: type[Record], sources: Mapping[str, str | None], example: str, model: str = "") -> None:
@@ -179,20 +178,18 @@ class Run:
         self.check_gates(_fields(record))
         read = {name: source for name, source in sources.items() if source is not None}
         check_stdin(read, example)
-        outputs = {"-o": self.options.get("output")}
-        outputs |= {f"--{name}": self.options.get(name) for name in ("witness", "plot")}
-        outputs["--report" if self.own == "report" else "-o"] = self.output
-        written = {name: file for name, file in outputs.items() if file is not None}
-        for (one, first), (other, second) in combinations(written.items(), 2):
+        written = [(name, file) for name, file in self.files.items() if file is not None]
+        for (one, first), (other, second) in combinations(written, 2):
             if os.path.realpath(first) == os.path.realpath(second):
                 message, hint = f"{one} and {other} would both write {second}", "give each a file of its own"
                 raise UsageError(message, hint=hint, code="usage.output_twice", where={"file": second})
-        inputs = {f"the data in {source}": source for source in read.values()} | (
-            {f"the model {model}": model} if model else {}
-        )
-        for (called, source), (name, output) in product(inputs.items(), written.items()):
+        inputs = [("data in", source) for source in read.values()] + [("model", model)] * bool(model)
+        for (called, source), (name, output) in product(inputs, written):
             if _same_file(source, output):
-                message, hint = f"{name} {output} would replace {called}", "write the result to another file"
+                message, hint = (
+                    f"{name} {output} would replace the {called} {source}",
+                    "write the result to another file",
+                )
                 raise UsageError(message, hint=hint, code="usage.output_is_input", where={"file": output})
 
     def check_gates(self, plain: Mapping[str, Any]) -> None:
@@ -208,7 +205,12 @@ class Run:
             with progress_bar(quiet=self.quiet, doing=doing) as progress:
                 return getattr(kerntest, function)(*data, progress=progress, **options)
         except KerntestError as error:
-            point_at(error, *(options.get(name) for name in ("kernel", "kernel_x", "kernel_y")))
+            texts = [text for name, text in options.items() if name.startswith("kernel") and text is not None]
+            if "position" in error.where and texts:
+                # An error about a place in a kernel shows the text that it quotes, or names something of.
+                said, value = error.message, str(error.where.get("value", ""))
+                error.where.setdefault("text", max(texts, key=lambda text: (repr(text) in said, value in text)))
+                error.hint = error.hint or "`kerntest kernels` shows how each kernel is written"
             raise
 
     def deliver(
@@ -221,7 +223,7 @@ class Run:
         """Write the result, say on stderr what it does not, and return the exit code."""
         self.explain(notes)
         self.tell(result, summarise, rows)
-        self.wrote(self.options.get("witness"), self.options.get("plot"), getattr(result, "model", None))
+        self.wrote(self.files["--witness"], self.files["--plot"], getattr(result, "model", None))
         return self.code(result)
 
     def tell(self, result: Any, summarise: Callable[[Any], Summary], rows: Sequence[dict[str, Any]] = ()) -> None:
@@ -230,7 +232,7 @@ class Run:
         `rows` are what CSV and JSON lines hold, where that is not the whole result.
         """
         self.check_gates(result.to_dict())
-        encoding = "utf-8"
+        rows, encoding = rows or [result.to_dict()], "utf-8"
         if self.format == "table":
             from kerntest.cli.drawing import summary_text  # noqa: PLC0415 - rich is loaded only to draw
 
@@ -241,12 +243,10 @@ class Run:
             text = summary_text(summarise(result), width=width, colour=colour)
         elif self.format == "json":
             text = json_text(result.to_dict())
+        elif self.format == "jsonl":
+            text = "".join(json_text(row, indent=None) for row in rows)
         else:
-            plain = rows or [result.to_dict()]
-            lines = self.format == "jsonl"
-            text = (
-                "".join(json_text(row, indent=None) for row in plain) if lines else csv_text(list(map(flatten, plain)))
-            )
+            text = csv_text([flatten(row) for row in rows])
         if self.output is None:
             write_standard_output(text, encoding=encoding)
         else:
@@ -303,17 +303,6 @@ def check_stdin(sources: Mapping[str, str], example: str) -> None:
         )
 
 
-def check_null(ctx: click.Context) -> None:
-    """Refuse options about relabellings, or families, beside a null that has none, so that none is ignored in silence."""
-    null = ctx.params["null"]
-    # The Pearson curve finds its fourth moment from relabellings.
-    unused = {"permutation": (), "pearson": ("resampling", "judge")}.get(null, ("permutations", "resampling", "judge"))
-    hint = "its p-value is read off a curve; --null permutation is the one that relabels rows"
-    for name in unused:
-        if is_given(ctx, name):
-            raise contradiction(f"--{name} does not go with --null {null}", hint)
-
-
 def _same_file(source: str, output: str) -> bool:
     """Whether an output is, under whatever name, one of the files that a source means."""
     from kerntest.data.source import find_files  # noqa: PLC0415 - numerics are loaded only to compute
@@ -326,34 +315,6 @@ def _same_file(source: str, output: str) -> bool:
         return False
 
 
-def join_names(options: dict[str, Any]) -> dict[str, Any]:
-    """Make one text of the lists of columns that were given, None where none was."""
-    for name in LISTS:
-        given: Sequence[str] = options.get(name) or ()
-        if given and not any(one.strip() for one in given):
-            shown = name.removesuffix("_columns").replace("_", "-")
-            raise UsageError(f"--{shown} names no column", hint="leave it out, or name one", code="usage.no_columns")
-        if name in options:
-            options[name] = ",".join(given) or (() if name == "categorical" else None)
-    return options
-
-
-def point_at(error: KerntestError, *texts: str | None) -> None:
-    """Let an error about a place in a kernel's text show the text: that of `texts` which it speaks of, or the first."""
-    if "position" not in error.where:
-        return
-    given = [text for text in texts if text is not None]
-    quoted = [text for text in given if repr(text) in error.message]
-    named = [text for text in given if str(error.where.get("value", "")) in text]
-    if found := [*quoted, *named, *given]:
-        error.where.setdefault("text", found[0])
-    error.hint = error.hint or "`kerntest kernels` shows how each kernel is written"
-
-
-class _PlanOnlyError(Exception):
-    """Ends a command with its plan."""
-
-
 class ComputingCommand(DocumentedCommand):
     """A command that runs on the engine that its options name, and can tell its plan instead."""
 
@@ -361,37 +322,32 @@ class ComputingCommand(DocumentedCommand):
         """Run the command on its engine."""
         from kerntest.engines import compute_on  # noqa: PLC0415 - --help must start at once
 
-        asked = {name: ctx.params.pop(name, None) for name in ENGINE_PARAMETERS}
+        asked = {name: ctx.params.pop(name) for name in ENGINE_PARAMETERS if name in ctx.params}
         only_plan, verbose, quiet = asked.pop("dry_run"), ctx.params["verbose"], ctx.params["quiet"]
         if only_plan and quiet:
             raise contradiction("--dry-run and -q contradict each other")
-        rows, seconds = (ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT) if is_terminal(sys.stderr) else (MANY_ROWS, LONG)
+        patience = SECONDS_TO_WAIT if is_terminal(sys.stderr) else LONG
 
         def planned(plan: Plan) -> None:
+            seconds = plan.seconds or 0.0
             if only_plan:
-                raise _PlanOnlyError(plan)
-            if verbose:
+                run = Run({"output_format": ctx.params["output_format"]})
+                run.tell(plan, plan_summary, [plan.to_dict() | {"work": "; ".join(plan.work)}])
+                ctx.exit()
+            elif verbose:
                 for note in plan_notes(plan):
                     say(note)
-            elif (plan.seconds or 0.0) > seconds:
+            elif seconds > patience:
                 # Nobody should find out by waiting.
-                tests = plan.method == "exact" and plan.command in {"mmd", "hsic"} and (plan.seconds or 0.0) > LONG
+                tests = plan.method == "exact" and plan.command in {"mmd", "hsic"} and seconds > LONG
                 others = "; --method features takes any number of rows" if tests else ""
                 takes = f"this takes {show_time(plan.seconds)} ({plan.where})"
                 say(f"{takes}; --dry-run shows the plan{others}", label="note")
 
-        engine: Any = asked.pop("engine") or "auto"
-        try:
-            with compute_on(
-                engine,
-                **asked,
-                threads=ctx.params["threads"],
-                planned=planned if only_plan or verbose or not quiet else None,
-                planned_from=0 if only_plan or verbose else rows,
-            ):
-                return super().invoke(ctx)
-        except _PlanOnlyError as stopped:
-            (plan,) = stopped.args
-            run = Run({"output_format": ctx.params["output_format"]})
-            run.tell(plan, plan_summary, [plan.to_dict() | {"work": "; ".join(plan.work)}])
-            return 0
+        with compute_on(
+            **asked,
+            threads=ctx.params["threads"],
+            planned=None if quiet else planned,
+            planned_from=0 if only_plan or verbose else ROWS_TO_WAIT_FOR,
+        ):
+            return super().invoke(ctx)

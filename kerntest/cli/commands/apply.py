@@ -9,7 +9,7 @@ import click
 
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
+from kerntest.cli.run import ComputingCommand, Run, gate_option
 from kerntest.report.results import application_record as record
 from kerntest.report.summaries.words import name_list, visible
 
@@ -187,7 +187,7 @@ def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> in
             f"-o FILE.csv puts the {made} into a file, --report FILE the report",
         )
     run.check(kind, {"DATA": data}, f"kerntest {command} {model} - < new.csv", model)
-    report = run.call(f"{command}_file", model, data, doing=doing, **join_names(options))
+    report = run.call(f"{command}_file", model, data, doing=doing, **options)
     if reported:
         run.tell(report, kind.summary)
     else:

@@ -10,7 +10,7 @@ import click
 
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import ENGINE_PARAMETERS, VERDICTS, ComputingCommand, Run, check_null, gate_option, join_names
+from kerntest.cli.run import ENGINE_PARAMETERS, VERDICTS, ComputingCommand, Run, gate_option
 from kerntest.report.results import independence_record as record
 from kerntest.report.summaries import test_summary as words
 
@@ -194,6 +194,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
 )
 @common.columns(
     "--joint",
+    callback=None,
     topic=MANY,
     help="Test whether columns are independent all together, not only in pairs (dHSIC). Given once, each column is a "
     "group of its own; given several times, each list is a group.",
@@ -235,10 +236,7 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
 
     taken = set(inspect.signature(getattr(kerntest, mode.function)).parameters) - set(mode.others.split())
     _check_options(ctx, switch, taken)
-    common.chosen_method(options)
-    if options["method"] == "features" and not common.is_given(ctx, "null"):
-        options["null"] = ctx.params["null"] = "moments"
-    check_null(ctx)
+    common.choose_test(ctx, options, by_features="moments")
     sources = {"DATA": options["data"], "Y": options["other"]}
     run.check(mode.record, sources, "kerntest hsic - --x price --y size < data.csv")
     result = run.call(mode.function, **_arguments(taken, options))
@@ -272,7 +270,6 @@ def _check_options(ctx: click.Context, switch: str, taken: set[str]) -> None:
 
 def _arguments(taken: set[str], options: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that a function takes; what was not given is left to the library."""
-    join_names(options)
     if "kernel_x" in taken:
         both = options["kernel"]
         if both is not None and options["kernel_x"] is not None and options["kernel_y"] is not None:

@@ -9,7 +9,7 @@ import click
 
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
+from kerntest.cli.run import ComputingCommand, Run, gate_option
 from kerntest.errors import UsageError
 from kerntest.report.results.learning_record import KpcaResult, RidgeResult, SvmResult
 
@@ -27,7 +27,7 @@ def _fitted(name: str, record: type[Record], train: str, options: dict[str, Any]
     """Fit, deliver the result in words, and return the exit code."""
     run = Run(options)
     run.check(record, {"TRAIN": train, "--test": options.get("test")}, f"kerntest {name} - {example}")
-    result = run.call(f"train_{name}", train, doing="fitting", **join_names(options))
+    result = run.call(f"train_{name}", train, doing="fitting", **options)
     from kerntest.report.summaries import learner_summary as told  # noqa: PLC0415 - --help must start at once
 
     return run.deliver(result, told.learner_notes(result), getattr(told, f"{name}_summary"))
@@ -186,7 +186,7 @@ RIDGE = Manual(
 
 @click.command(cls=ComputingCommand, manual=RIDGE)
 @common.data_argument("train")
-@common.columns("--target", multiple=True, metavar="NAMES", help="Column to predict, or several: 'wear,power'.")
+@common.columns("--target", help="Column to predict, or several: 'wear,power'.")
 @common.column("--weights", help="Column of weights of rows; 2 counts twice.")
 @common.TABLE
 @common.learner_options("Regression", "auto", "median")
@@ -229,8 +229,6 @@ def ridge(train: str, **options: Any) -> int:
     if not options["target"]:
         raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
     options["intervals"] = not options.pop("no_intervals")
-    if len(options["target"]) == 1:
-        (options["target"],) = options["target"]
     return _fitted("ridge", RidgeResult, train, options, "--target wear_um < machines.csv")
 
 

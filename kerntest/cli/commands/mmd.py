@@ -9,7 +9,7 @@ import click
 
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import VERDICTS, ComputingCommand, Run, check_null, gate_option, join_names
+from kerntest.cli.run import VERDICTS, ComputingCommand, Run, gate_option
 from kerntest.report.results.record import TwoSampleResult
 from kerntest.report.summaries.test_summary import two_sample_notes, two_sample_summary
 
@@ -109,8 +109,7 @@ def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     differences of any kind, not only of means, and by default its p-value is exact for any number of rows.
     """
     run = Run(options)
-    check_null(ctx)
-    common.chosen_method(options)
+    common.choose_test(ctx, options)
     run.check(TwoSampleResult, {"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
-    result: TwoSampleResult = run.call("mmd_test", x, y, **join_names(options))
+    result: TwoSampleResult = run.call("mmd_test", x, y, **options)
     return run.deliver(result, two_sample_notes(result), two_sample_summary)

@@ -13,7 +13,7 @@ import kerntest
 from kerntest.cli import options as common
 from kerntest.cli.console import terminal_width, uses_colour
 from kerntest.cli.manual import DocumentedCommand, Manual
-from kerntest.cli.run import Run, check_stdin, join_names
+from kerntest.cli.run import Run, check_stdin
 from kerntest.errors import UsageError
 from kerntest.report.write import csv_text, json_text, write_standard_output
 
@@ -56,12 +56,12 @@ def inspect_file(file: str, **options: Any) -> None:
     run = Run(options)
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     if not _is_model(Path(file)):
-        report = kerntest.inspect_table(file, **join_names(options))
+        report = kerntest.inspect_table(file, **options)
         shown = (";".join(f"{level.value}={level.count}" for level in column.levels) for column in report.columns)
         rows = [{**one.to_dict(), "levels": levels} for one, levels in zip(report.columns, shown, strict=True)]
         run.tell(report, record.table_summary, rows)
         return
-    if given := {name for name, value in options.items() if value not in ((), "auto", None, True)}:
+    if given := {name for name, value in options.items() if value not in ("auto", None, True)}:
         raise UsageError(
             f"--{min(given).replace('header', 'no-header')} is for tables, and {file} is a model",
             hint="leave it out",
