@@ -10,13 +10,14 @@ import inspect
 import math
 import warnings
 from difflib import get_close_matches
-from functools import wraps
+from functools import partial, wraps
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import FrameType
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
 class KerntestError(Exception):
@@ -53,7 +54,7 @@ class KerntestError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors come back from other processes: an exception is made again from its message alone by default."""
-        return _remade, (type(self), self.message, self.hint, self.code, self.where)
+        return partial(type(self), hint=self.hint, code=self.code, where=self.where), (self.message,)
 
 
 class UsageError(KerntestError, ValueError):
@@ -94,47 +95,25 @@ class DataWarning(UserWarning):
     """What to read before believing a result; it is also in the `warnings` of the result."""
 
 
-class _Warned(Protocol):
-    """A result with warnings."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences to read before believing it."""
-
-
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result", bound=_Warned)
-
-
 def warn_of(texts: Iterable[str]) -> None:
     """Emit each text once as a `DataWarning`, at the line that called kerntest."""
     level, frame = 1, inspect.currentframe()
-    while frame is not None and _is_ours(frame):
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "kerntest":
         level, frame = level + 1, frame.f_back
     for text in dict.fromkeys(texts):
         warnings.warn(text, DataWarning, stacklevel=level)
 
 
-def telling(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+def telling(function: _Function) -> _Function:
     """Let a function also emit the warnings of its result as `DataWarning`."""
 
     @wraps(function)
-    def told(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+    def told(*args: Any, **options: Any) -> Any:
         result = function(*args, **options)
         warn_of(result.warnings)
         return result
 
-    return told
-
-
-def _is_ours(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "kerntest"
-
-
-def _remade(
-    kind: type[KerntestError], message: str, hint: str | None, code: str, where: Mapping[str, str | int]
-) -> KerntestError:
-    return kind(message, hint=hint, code=code, where=where)
+    return cast("_Function", told)
 
 
 def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:
@@ -144,11 +123,10 @@ def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:
     return folded[matches[0]] if matches else None
 
 
-def bad_file(name: str, said: str, *, hint: str, code: str, line: int | None = None) -> DataError:
-    """Return the error for a file that cannot be used as it is, which names it, and the line where there is one."""
-    place = name if line is None else f"{name}, line {line}:"
-    where: dict[str, str | int] = {"file": name} | ({} if line is None else {"line": line})
-    return DataError(f"{place} {said}", hint=hint, code=code, where=where)
+def bad_file(name: str, said: str, *, hint: str, code: str, **where: str | int) -> DataError:
+    """Return the error for a file that cannot be used as it is, which names it, and the `line` where there is one."""
+    place = f"{name}, line {where['line']}:" if "line" in where else name
+    return DataError(f"{place} {said}", hint=hint, code=code, where={"file": name, **where})
 
 
 # Checks of arguments, and words of messages.
@@ -165,14 +143,13 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
         )
 
 
-def positive(name: str, value: object, *, code: str | None = None) -> None:
-    """Refuse what is not a positive, finite number; the code is usage.NAME if not given."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
+def positive(name: str, value: object, *, below: float = math.inf, code: str | None = None) -> None:
+    """Refuse what is not a number above 0 and below another one; the code is usage.NAME if not given."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < below:
         shown = f"{float(value):g}" if isinstance(value, Real) else repr(value)
+        allowed = "positive and finite" if below == math.inf else f"between 0 and {below:g}"
         raise UsageError(
-            f"{name} must be positive and finite, not {shown}",
-            hint="give a number above 0",
-            code=code or f"usage.{name}",
+            f"{name} must be {allowed}, not {shown}", hint="give a number above 0", code=code or f"usage.{name}"
         )
 
 
@@ -183,16 +160,6 @@ def whole_number(name: str, value: object, *, at_least: int) -> None:
             f"{name} must be a whole number of at least {at_least}, not {value!r}",
             hint="give it without a decimal point",
             code=f"usage.{name}",
-        )
-
-
-def check_probability(probability: object) -> None:
-    """Refuse what is no probability of an interval."""
-    if isinstance(probability, bool) or not isinstance(probability, Real) or not 0 < float(probability) < 1:
-        raise UsageError(
-            f"an interval has a probability between 0 and 1, not {probability!r}",
-            hint="0.9 is usual",
-            code="usage.interval",
         )
 
 

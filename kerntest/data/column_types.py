@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data import written_values as forms
 from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
-from kerntest.errors import option_value, shown_value, taken_as_value
+from kerntest.errors import DataError, option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -50,8 +50,8 @@ def as_text(column: Column) -> Column:
     its values; what made it unusable as numbers is forgiven.
     """
     if column.is_category:
-        curable = column.problem is None or column.problem.curable
-        return replace(column, kind="text", problem=None if curable else column.problem)
+        lasting = column.problem if column.problem is not None and column.problem.kind is None else None
+        return replace(column, kind="text", problem=lasting)
     present = np.unique(column.values[~np.isnan(column.values)])
     codes = np.searchsorted(present, column.values)
     codes[column.missing] = -1
@@ -142,7 +142,7 @@ def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tupl
     texts = [k for k, column in enumerate(found) if column.kind == "text"]
     problems = [column.problem for column in found if column.problem is not None]
     alike = len(texts) == 2 and not problems
-    if alike or not texts or any(one.kind == "boolean" for one in found) or not all(one.curable for one in problems):
+    if alike or not texts or any(one.kind == "boolean" for one in found) or any(one.kind is None for one in problems):
         return found[0], found[1]
     counts = {k: forms.present_counts(found[k], tables[k].na) for k in texts}
     form = next((column.form for column in found if column.kind != "text"), None)
@@ -188,14 +188,13 @@ def value_problem(
 ) -> ColumnProblem:
     """Return the problem of a column with a value that it should not hold, by default the text in that row."""
     value = value or column.levels[column.values[row]]
-    return ColumnProblem(
-        message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, {said}",
+    error = DataError(
+        f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, {said}",
         hint=hint,
-        code=code or ("data.not_a_number" if kind == "number" else "data.not_a_date"),
+        code=code or f"data.not_a_{kind}",
         where={**table.where(row), "column": column.name, "value": value},
-        curable=True,
-        kind=kind,
     )
+    return ColumnProblem(error, kind)
 
 
 def stray_problem(
@@ -425,11 +424,10 @@ def _encoded(name: str, data: Any) -> Column:
 
 def unusable(name: str, n_rows: int, trouble: str, table_name: str) -> Column:
     """Return an empty column that raises, when used, that column `name` of the table `trouble`."""
-    problem = ColumnProblem(
-        message=f"{table_name}: column {name!r} {trouble}",
+    error = DataError(
+        f"{table_name}: column {name!r} {trouble}",
         hint=f"--exclude {option_value([name])} leaves it out",
         code="data.unusable_type",
         where={"file": table_name, "column": name},
-        curable=False,
     )
-    return Column(name, "text", np.full(n_rows, -1, dtype=np.int64), problem=problem)
+    return Column(name, "text", np.full(n_rows, -1, dtype=np.int64), problem=ColumnProblem(error))

@@ -307,9 +307,9 @@ def check_usable(table: Table) -> Table:
     """Return the table if all of its columns can be used as they are (missing values aside)."""
     for column in table.columns:
         if column.problem is not None:
-            raise column.problem.error()
+            raise column.problem.error
         if (problem := infinity(column, table)) is not None:
-            raise problem.error()
+            raise problem.error
     return table
 
 

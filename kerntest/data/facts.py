@@ -146,7 +146,7 @@ class OtherKind:
     def of(cls, column: Column, table: Table, kind: Kind) -> OtherKind:
         """Return what is known of a column; DataError if it cannot be used."""
         if column.problem is not None:
-            raise column.problem.error()
+            raise column.problem.error
         forms = [form for form in forms_in(column, table.na) if form.kind == kind] if column.kind == "text" else []
         strange = strange_levels(column, table.na, forms) if forms else []
         return cls(column, replace(table, columns=(column,)), strange, kind)
@@ -170,7 +170,7 @@ class OtherKind:
         """Raise DataError if more than half of all values are numbers or dates: then this is a mistake and not text."""
         if self.strange and 2 * n_fitting > total:
             form = next(form for form in FORMS if form.kind == self.kind)
-            raise stray_problem(self.column, self.table, self.strange, n_fitting, total, form=form).error()
+            raise stray_problem(self.column, self.table, self.strange, n_fitting, total, form=form).error
 
 
 @dataclass(slots=True, eq=False)
@@ -265,9 +265,7 @@ def complete_rows(table: Table) -> NDArray[np.bool_]:
 
 def type_of(column: Column) -> str:
     """Return the type that people would give the column: numbers with a stray value among them are numbers."""
-    if column.problem is None:
-        return column.kind
-    return column.problem.kind if column.problem.curable else "other"
+    return column.kind if column.problem is None else column.problem.kind or "other"
 
 
 def usable(table: Table) -> Table:
@@ -281,7 +279,7 @@ def described(column: Column, na: Sequence[str]) -> dict[str, Any]:
     values, kind = column.values, column.kind
     if column.is_category:
         found["numbers"] = share_of_numbers(column, na)
-        reading = meant_as(column, na) if column.problem is not None and column.problem.curable else None
+        reading = meant_as(column, na) if column.problem is not None and column.problem.kind is not None else None
         if reading is None:
             return found
         # One more place at the end: code -1 (missing) finds it.

@@ -106,7 +106,7 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     if isinstance(source, Table):
         return with_categories(source if name is None else replace(source, name=name), categorical)
     if isinstance(source, np.ndarray):
-        return table_of_array(source, name or "x", categorical)
+        return _read_array(source, name or "x", categorical)
     return _read_frame(source, name or "x", categorical)
 
 
@@ -130,7 +130,7 @@ def _read_file(path: str | Path, name: str | None, categorical: Patterns, option
 
 
 def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
-    """Read a pandas frame or series, a pyarrow table, or another frame that hands over Arrow data."""
+    """Read a pandas frame or series without its index, a pyarrow table, or another frame that hands over Arrow data."""
     pandas = sys.modules.get("pandas")
     is_pandas = pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series)
     if not is_pandas and not hasattr(source, "__arrow_c_stream__"):
@@ -141,24 +141,14 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
         )
     import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
 
-    from kerntest.data.formats.parquet import table_of_arrow  # noqa: PLC0415  (the same)
-
-    return (
-        table_of_frame(source, name, categorical)
-        if is_pandas
-        else table_of_arrow(pa.table(source), name, "frame", categorical)
-    )
-
-
-def table_of_frame(frame: Any, name: str, categorical: Patterns = None) -> Table:
-    """Return the table of a pandas DataFrame or Series; the index is left out."""
-    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
-
-    frame = frame.to_frame() if frame.ndim == 1 else frame
-    columns: list[tuple[str, Any]] = []
-    for position, label in enumerate(frame.columns):
+    if not is_pandas:
+        table = pa.table(source)
+        columns: list[tuple[str, Any]] = list(zip(table.column_names, table.columns, strict=True))
+        return table_of(name, "frame", table.num_rows, columns, categorical)
+    frame, columns = source.to_frame() if source.ndim == 1 else source, []
+    for label, series in frame.items():
         try:
-            values = pa.array(frame.iloc[:, position], from_pandas=True)
+            values = pa.array(series, from_pandas=True)
             columns.append((str(label), values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])))
         except (pa.ArrowException, TypeError, ValueError):
             columns.append((str(label), None))
@@ -242,14 +232,11 @@ def begins_as(name: str, location: Path) -> Format:
         return format_of_head(head)
 
 
-def table_of_array(array: Any, name: str, categorical: Patterns = None) -> Table:
+def _read_array(array: Any, name: str, categorical: Patterns) -> Table:
     """Return the table of a numeric array: one column for 1-D, else its columns, named x1, x2, ..."""
     if array.dtype.kind not in "biuf":
-        said, hint = (
-            f"{array.dtype}, not of numbers",
-            "hand over a DataFrame where there is text, or convert with .astype(float)",
-        )
-        raise bad_file(name, f"is an array of {said}", hint=hint, code="data.not_numeric")
+        hint = "hand over a DataFrame where there is text, or convert with .astype(float)"
+        raise bad_file(name, f"is an array of {array.dtype}, not of numbers", hint=hint, code="data.not_numeric")
     if array.ndim not in {1, 2}:
         hint = "hand over an array of shape (rows,) or (rows, columns)"
         raise bad_file(name, f"is an array of {array.ndim} dimensions", hint=hint, code="data.wrong_shape")

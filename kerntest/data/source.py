@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
 import glob
-import gzip
 import hashlib
 import io
 import json
 import lzma
+import math
 import os
 import re
-import stat
 import sys
-import zlib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -89,13 +87,9 @@ def _in_folder(folder: Path, shown: str, entries: list[Path]) -> Found:
 
 def _read_bytes(location: Path, shown: str) -> bytes:
     """Read a whole file; every failure of the system becomes a DataError."""
-    with _told_apart(location, shown):
-        status = location.stat()
-        if not stat.S_ISFIFO(status.st_mode):
-            refuse_to_read(status.st_size, shown)
-            return location.read_bytes()
-        with location.open("rb") as pipe:
-            return _read_all(pipe, shown)
+    with _told_apart(location, shown), location.open("rb") as file:
+        refuse_to_read(location.stat().st_size, shown)
+        return _read_all(file, shown)
 
 
 def open_file(location: Path, shown: str) -> BinaryIO:
@@ -151,6 +145,7 @@ _MAGIC: Mapping[Compression, re.Pattern[bytes]] = {
     "bzip2": re.compile(rb"BZh[1-9](?:1A|\x17r)"),
     "xz": re.compile(rb"\xfd7zXZ\x00"),
 }
+_ARROW = {"bzip2": "bz2"}
 _UNPACK = {"gzip": "gunzip", "zstd": "unzstd", "bzip2": "bunzip2", "xz": "unxz"}
 _ZIP_MAGIC = b"PK\x03\x04"
 
@@ -214,7 +209,7 @@ class _Unpacking(io.RawIOBase):
     """What is in an open compressed file; every failure to unpack it becomes a DataError."""
 
     def __init__(self, file: IO[bytes], name: str, method: Compression) -> None:
-        self._stream, self._name, self._method = _opened(file, method), name, method
+        self._read, self._name, self._method, self._rest = _reader(file, method), name, method, b""
 
     def readable(self) -> bool:
         """Say so to the buffer before it."""
@@ -223,55 +218,43 @@ class _Unpacking(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with the next bytes."""
         try:
-            chunk = self._stream.read1(len(buffer))
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            chunk = self._rest or self._read()
+        except (OSError, EOFError, lzma.LZMAError) as error:
             cut = isinstance(error, EOFError) or "truncated" in str(error).lower()
             said = f"is compressed with {self._method}, but it is truncated or damaged: "
             said += "it ends too early" if cut else "its bytes do not unpack"
             hint, code = "copy or compress it again", "data.damaged_compression"
             raise bad_file(self._name, said, hint=hint, code=code) from error
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
+        size = min(len(buffer), len(chunk))
+        buffer[:size], self._rest = chunk[:size], chunk[size:]
+        return size
 
 
-def _opened(file: IO[bytes], method: Compression) -> Any:
-    if method == "gzip":
-        return gzip.GzipFile(fileobj=file)
-    if method in {"bzip2", "xz"}:
-        return _Members(file, bz2.BZ2Decompressor if method == "bzip2" else lzma.LZMADecompressor)
+def _reader(file: IO[bytes], method: Compression) -> Callable[[], bytes]:
+    """Return what reads the next chunk of what is in an open compressed file."""
+    if method == "xz":
+        return partial(next, filter(None, _members_of_xz(file)), b"")
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
 
-    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+    return partial(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), _ARROW.get(method, method)).read, _CHUNK)
 
 
-class _Members:
-    """What is in members of bzip2 or xz one after the other; Python's own files pass over damage after the first."""
-
-    def __init__(self, file: IO[bytes], member: Callable[[], Any]) -> None:
-        self._file, self._member, self._current = file, member, member()
-        self._packed = b""
-
-    def read1(self, size: int) -> bytes:
-        """Return the next bytes, at most so many, and none at the end."""
-        piece = b""
-        while not piece and self._fed():
-            piece = self._current.decompress(self._packed, size)
-            self._packed = b""
-        return piece
-
-    def _fed(self) -> bool:
-        """Say whether there is more to come, once the current member has what it needs for that."""
-        if self._current.eof:
-            # Between members of xz there may be zeros.
-            rest = (self._current.unused_data or self._file.read(_CHUNK)).lstrip(b"\0")
-            if not rest:
-                return False
-            self._current, self._packed = self._member(), rest
-        elif self._current.needs_input:
-            self._packed = self._file.read(_CHUNK)
-            if not self._packed:
+def _members_of_xz(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield what is in members one after the other; Python's own file passes over damage after the first."""
+    member = lzma.LZMADecompressor()
+    while True:
+        packed = b""
+        if member.eof:
+            # Between members there may be zeros.
+            packed = (member.unused_data or file.read(_CHUNK)).lstrip(b"\0")
+            if not packed:
+                return
+            member = lzma.LZMADecompressor()
+        elif member.needs_input:
+            packed = file.read(_CHUNK)
+            if not packed:
                 raise EOFError("the end is missing")
-        return True
+        yield member.decompress(packed, _CHUNK)
 
 
 def chunks_of(stream: Any) -> Iterator[bytes]:
@@ -279,7 +262,7 @@ def chunks_of(stream: Any) -> Iterator[bytes]:
     return iter(lambda: stream.read(_CHUNK), b"")
 
 
-def _read_all(stream: Any, name: str, limit: int | None = None) -> bytes:
+def _read_all(stream: Any, name: str, limit: float = math.inf) -> bytes:
     """Read a stream to its end, or until it is clear that it is too large."""
     whole = io.BytesIO()
     allowed = bytes_to_read()
@@ -287,26 +270,25 @@ def _read_all(stream: Any, name: str, limit: int | None = None) -> bytes:
         whole.write(chunk)
         if allowed is not None and whole.tell() > allowed:
             refuse_to_read(whole.tell(), name)
-        if limit is not None and whole.tell() > limit:
+        if whole.tell() > limit:
             raise too_large(name, limit)
     return whole.getvalue()
 
 
-def largest_unpacked() -> int:
+def largest_unpacked() -> float:
     """Return how many bytes a compressed file may unpack to on this machine."""
-    return min(LARGEST_UNPACKED, half_of_memory() or LARGEST_UNPACKED)
+    return min(LARGEST_UNPACKED, half_of_memory())
 
 
-def half_of_memory() -> int | None:
-    """Return half of the machine's memory in bytes; None where the system does not tell."""
+def half_of_memory() -> float:
+    """Return half of the machine's memory in bytes; infinity where the system does not tell."""
     try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
     except (AttributeError, ValueError, OSError):  # not POSIX
-        return None
-    return memory // 2 if memory > 0 else None
+        return math.inf
 
 
-def too_large(name: str, limit: int) -> DataError:
+def too_large(name: str, limit: float) -> DataError:
     """Return the error for a file that would fill the memory."""
     said = f"unpacks to more than {limit / 2**30:,.1f} GiB, which is not read into memory"
     return bad_file(name, said, hint="write a file with fewer rows or columns", code="data.too_large")

@@ -31,16 +31,9 @@ class ColumnProblem:
     Reading happens before selection, and a column that is left out must not fail the run.
     """
 
-    message: str
-    hint: str
-    code: str
-    where: Mapping[str, str | int]
-    curable: bool
-    kind: Kind = "number"
-
-    def error(self) -> DataError:
-        """Return the error to raise."""
-        return DataError(self.message, hint=self.hint, code=self.code, where=self.where)
+    error: DataError
+    # What its values are meant to be; None of a type that cannot be used even as text.
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,16 +205,21 @@ class Table:
 
         Of several files it says which: ``"line 37 of part-2.csv"``.
         """
-        place = f"row {self.offset + row + 1}" if self.lines is None else f"line {self.lines[row]}"
-        part = self.part if self.file_of is None else self.files[self.file_of[row]]
-        return f"{place} of {part}" if part else place
+        unit, number, part = self._at(row)
+        return f"{unit} {number} of {part}" if part else f"{unit} {number}"
 
     def where(self, row: int) -> dict[str, str | int]:
         """Return where row `row` (counted from 0) stands, for a program."""
-        if self.lines is None:
-            return {"file": self.part or self.name, "row": self.offset + row + 1}
-        file = (self.part or self.name) if self.file_of is None else self.files[self.file_of[row]]
-        return {"file": file, "line": int(self.lines[row])}
+        unit, number, part = self._at(row)
+        return {"file": part or self.name, unit: number}
+
+    def _at(self, row: int) -> tuple[str, int, str]:
+        """Return whether lines or rows are counted, at which one a row stands, and in which of several files."""
+        part = self.part if self.file_of is None else self.files[self.file_of[row]]
+        if self.lines is not None:
+            return "line", int(self.lines[row]), part
+        before = 0 if self.file_of is None else int(np.argmax(self.file_of == self.file_of[row]))
+        return "row", self.offset + row + 1 - before, part
 
 
 def unknown_column(name: str, table_name: str, names: Sequence[str], said: str = "") -> UsageError:
@@ -243,6 +241,16 @@ def no_header_hint(names: Sequence[str], others: Sequence[str] | None = None) ->
     """Return the hint for names, of two files where there are others, of which some are numbers or dates; else nothing."""
     odd = all(any(form.read(name) is not None for name in some for form in FORMS) for some in (names, others or names))
     return "if the first line is a row and not a header, --no-header says so" if odd else ""
+
+
+def told_apart(names: Sequence[str], others: Sequence[str]) -> str:
+    """Return how the columns of a further file differ from those of the first; nothing where they do not."""
+    told = {
+        "it lacks": [one for one in names if one not in others],
+        "it has": [one for one in others if one not in names],
+    }
+    pieces = [f"{verb} {listed(some, 5)}" for verb, some in told.items() if some]
+    return "; ".join(pieces) or ("" if list(names) == list(others) else "its columns stand in another order")
 
 
 def refuse_duplicates(names: Sequence[str], table_name: str) -> None:

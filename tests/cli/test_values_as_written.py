@@ -166,9 +166,7 @@ def test_json_lines_are_read_by_the_same_judgement(kerntest):
     assert kerntest("predict", "m.kt", "a.jsonl").code == 0
     Path("a.jsonl").write_text('{"a": 1}\n\n{"a": "x"}\n', encoding="utf-8")
     outcome = kerntest("inspect", "a.jsonl")
-    assert outcome.err.startswith(
-        "error: a.jsonl, line 3 is malformed JSON: column 'a' changed from number to string\n"
-    )
+    assert outcome.err.startswith("error: a.jsonl, line 3: malformed JSON: column 'a' changed from number to string\n")
 
 
 def test_a_line_that_names_the_delimiter_is_no_row(kerntest):

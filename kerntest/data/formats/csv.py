@@ -27,7 +27,6 @@ from kerntest.errors import DataError, bad_file, listed, option_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
-    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
@@ -126,7 +125,12 @@ class _Rows:
                 trouble = error
                 if "straddling" not in str(error):
                     break
-        raise dialect.malformed_csv(self.files, self.table_name, trouble, header=self.options.header) from trouble
+        # Arrow does not tell the file and the line.
+        for file in self.files:
+            file.refuse_open_quote()
+            file.refuse_ragged(header=self.options.header)
+        said, hint = f"is malformed CSV: {str(trouble).splitlines()[0]}", "open it in a text editor, or write it anew"
+        raise bad_file(self.table_name, said, hint=hint, code="data.malformed_csv") from trouble
 
 
 def _spellings(word: str) -> list[str]:
@@ -347,7 +351,7 @@ class CsvBlocks(BlockReader):
         if column.kind == kind or column.missing.all():
             asked = Column(column.name, kind, np.where(column.missing, np.nan, column.values))
             problem = _infinity(asked, table, rows)
-            if problem is None or not is_number(str(problem.where["value"])):
+            if problem is None or not is_number(str(problem.error.where["value"])):
                 return asked
             # 1e400 stays as it is typed, so that a message can show it.
             return replace(rows.as_typed([column.name])[0], problem=problem)
@@ -373,7 +377,7 @@ class CsvBlocks(BlockReader):
             return {}
         contents = []
         for file in self._files:
-            with file.opened(0) as stream:
+            with file.opened(0) as (stream, _):
                 contents.append((file.name, stream.read()))
         whole = read_delimited(Source(self.name, "csv", tuple(contents), "", self.total), None, self._options)
         self.warnings = (*self.warnings, *(text for text in whole.warnings if text not in self.warnings))
@@ -383,12 +387,11 @@ class CsvBlocks(BlockReader):
         """Yield rows of each file in order, with the lines of the file before them and the bytes of all files read."""
         before = 0
         for file, size in zip(self._files, self._sizes, strict=True):
-            seen: list[BinaryIO] = []
-            for line, text in file.parts(self._block_bytes, seen):
+            for line, text, done in file.parts(self._block_bytes):
                 dialect.refuse_not_utf8(file.name, text, line)
                 if dialect.VISIBLE.search(text):
                     rows = _Rows(text, 0, [file], self.names, self.name, self._options)
-                    yield file, line, rows, before + seen[0].tell()
+                    yield file, line, rows, before + done
             before += size
 
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -16,14 +15,14 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, cast
 import numpy as np
 
 from kerntest.data.columns import Patterns, split_patterns
-from kerntest.data.source import PARQUET_MAGIC, find_files, format_of_head, head_of, open_file, unpacked_stream
-from kerntest.data.table import MISSING, Remark, comment_hint, no_header_hint, refuse_duplicates
+from kerntest.data.source import find_files, format_of_head, head_of, open_file, unpacked_stream
+from kerntest.data.table import MISSING, Remark, comment_hint, no_header_hint, refuse_duplicates, told_apart
 from kerntest.data.written_values import is_number
-from kerntest.errors import DataError, UsageError, bad_file, counted, listed, suggest
+from kerntest.errors import DataError, UsageError, bad_file, counted, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import BinaryIO, Unpack
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
@@ -64,35 +63,26 @@ class CsvOptions:
     @classmethod
     def of(cls, **words: Unpack[CsvWords]) -> CsvOptions:
         """Return the options that keyword arguments mean."""
-        if unknown := [word for word in words if word not in CsvWords.__annotations__]:
-            raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
         given = cls(**cast("Any", words))
         comment, encoding = given.comment or None, given.encoding
         delimiter = None if given.delimiter is None else _NAMED.get(given.delimiter.casefold(), given.delimiter)
         if given.decimal not in DECIMALS:
-            raise _refused(
-                f"decimal must be auto, '.' or ',', not {given.decimal!r}",
-                given.decimal,
-                DECIMALS,
-                "auto tells it from the values",
-            )
+            said = f"decimal must be auto, '.' or ',', not {given.decimal!r}"
+            raise _refused(said, given.decimal, "auto tells it from the values")
         if comment is not None and set(comment) & set('\n\r"'):
-            raise _refused(f"comment must be a few characters such as #, not {comment!r}", comment, (), "# is usual")
+            raise _refused(f"comment must be a few characters such as #, not {comment!r}", comment, "# is usual")
         if delimiter is not None and (
             len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '"\n\r\0.+-_'
         ):
-            raise _refused(
-                f"delimiter must be one character such as ; or one of {', '.join(_WORDS)}, not {delimiter!r}",
-                delimiter,
-                (),
-                "leave it out, and it is found by looking at the first rows",
-            )
+            said = f"delimiter must be one character such as ; or one of {', '.join(_WORDS)}, not {delimiter!r}"
+            raise _refused(said, delimiter, "leave it out, and it is found by looking at the first rows")
         try:
             # Of the codecs some are no encodings: only text becomes bytes.
             "a".encode(encoding or "utf-8")
         except (LookupError, ValueError, TypeError):
-            known = f"known are, among others, {', '.join(_ENCODINGS)}"
-            raise _refused(f"no encoding is called {encoding!r}", encoding, _ENCODINGS, known) from None
+            close = suggest(str(encoding).casefold(), _ENCODINGS)
+            hint = f"did you mean {close!r}?" if close else f"known are, among others, {', '.join(_ENCODINGS)}"
+            raise _refused(f"no encoding is called {encoding!r}", encoding, hint) from None
         na = MISSING if words.get("na") is None else tuple(dict.fromkeys(split_patterns(words.get("na"))))
         return replace(given, na=na, delimiter=delimiter, comment=comment)
 
@@ -101,10 +91,8 @@ class CsvOptions:
         return cast("CsvWords", asdict(self))
 
 
-def _refused(message: str, value: object, known: tuple[str, ...], otherwise: str) -> UsageError:
+def _refused(message: str, value: object, hint: str) -> UsageError:
     """Return the error for an option that has no meaning."""
-    close = suggest(str(value).casefold(), known)
-    hint = f"did you mean {close!r}?" if close else otherwise
     return UsageError(message, hint=hint, code="usage.choice", where={"value": str(value)})
 
 
@@ -201,10 +189,7 @@ def row_lines(text: bytes, delimiter: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvFile:
-    """One file: its text, or where that is stored, and where in it the header ends.
-
-    With `names_rows` the first of its fields is a name of each row that the header has no name for.
-    """
+    """One file: its text, or where that is stored, and where in it the header ends."""
 
     name: str
     data: bytes
@@ -212,44 +197,37 @@ class CsvFile:
     header: tuple[str, ...] = ()
     start: int = 0
     n_header_lines: int = 0
-    names_rows: bool = False
     location: Path | None = None
 
     @contextmanager
-    def opened(self, start: int, seen: list[BinaryIO] | None = None) -> Iterator[IO[bytes]]:
-        """Open the text from `start` on; `seen` gets the file as stored, whose position tells how far one is."""
-        if self.location is None:
-            yield io.BytesIO(self.data[start:])
-            return
-        with open_file(self.location, self.name) as file:
-            if seen is not None:
-                seen[:] = [file]
-            stream = unpacked_stream(file, self.name)
-            while start and (head := stream.read(min(start, 1 << 20))):
-                start -= len(head)
-            yield stream
+    def opened(self, start: int) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """Open the text from `start` on, and the file as stored, whose position tells how far one is."""
+        with io.BytesIO(self.data) if self.location is None else open_file(self.location, self.name) as file:
+            stream = file if self.location is None else unpacked_stream(file, self.name)
+            stream.read(start)
+            yield stream, file
 
-    def parts(self, size: int, seen: list[BinaryIO]) -> Iterator[tuple[int, bytes]]:
-        """Yield the rows in parts of about this size, each with how many lines of the file stand before it."""
-        with self.opened(self.start, seen) as stream:
+    def parts(self, size: int) -> Iterator[tuple[int, bytes, int]]:
+        """Yield the rows in parts of about this size: lines of the file before each, its text, and bytes read so far."""
+        with self.opened(self.start) as (stream, stored):
             rest, line = b"", self.n_header_lines
             # A row longer than a part makes it longer.
             while more := stream.read(max(size, len(rest))):
                 rest += more
                 ends = row_ends(rest, self.delimiter) if b'"' in rest else [rest.rfind(b"\n")]
                 if len(ends) and (cut := int(ends[-1]) + 1):
-                    yield line, rest[:cut]
+                    yield line, rest[:cut], stored.tell()
                     line += rest.count(b"\n", 0, cut)
                     rest = rest[cut:]
             if rest:
-                yield line, rest
+                yield line, rest, stored.tell()
 
     def records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """Yield the records below the header that are not blank, with the lines on which they begin; slow, for messages.
 
         A quote that is never closed is refused: the rest of the file would be one value.
         """
-        with self.opened(self.start) as stream:
+        with self.opened(self.start) as (stream, _):
             text = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="")
             reader, line = csv.reader(text, delimiter=self.delimiter, strict=strict), self.n_header_lines + 1
             # Nothing but the rest of a file behind a quote is longer; Python's own limit is 128 KB.
@@ -261,10 +239,8 @@ class CsvFile:
                     line = self.n_header_lines + reader.line_num + 1
             except csv.Error as error:
                 if "unexpected end of data" in str(error) or "field limit" in str(error):
-                    said, hint = (
-                        "a quote is opened and never closed",
-                        'close it, or double it (""), or quote the whole field',
-                    )
+                    hint = 'close it, or double it (""), or quote the whole field'
+                    said = "a quote is opened and never closed"
                     raise bad_file(self.name, said, hint=hint, code="data.open_quote", line=line) from None
             finally:
                 csv.field_size_limit(usual)
@@ -277,35 +253,16 @@ class CsvFile:
     def refuse_ragged(self, *, header: bool) -> None:
         """Refuse a row that has not as many fields as the header, or as the first row."""
         expected = len(self.header)
-        if self.names_rows:
-            widths = Counter(len(record) for _, record in self.records())
-            # If most rows have no name, those that seemed to have one are too long.
-            expected -= widths[expected - 1] > widths[expected]
-        line, found = next(((line, len(row)) for line, row in self.records() if len(row) != expected), (0, 0))
-        if not line:
-            return
-        hint = f"the {'header' if header else 'first row'} has {counted(expected, 'name' if header else 'field')}"
-        with self.opened(0) as stream:
-            comments = any(text.startswith(b"#") for text in stream)
-        hint = (
-            f"{comment_hint(['#'])}; {hint}"
-            if comments
-            else f"{hint}; the delimiter was taken to be {self.delimiter!r}"
-        )
-        said = f"expected {counted(expected, 'field')}, found {found:,}"
-        raise bad_file(self.name, said, hint=hint, code="data.ragged_rows", line=line)
-
-
-def malformed_csv(files: Sequence[CsvFile], name: str, error: Exception, *, header: bool) -> DataError:
-    """Return the error for text that Arrow cannot parse, with the file and line that Arrow does not tell."""
-    try:
-        for file in files:
-            file.refuse_open_quote()
-            file.refuse_ragged(header=header)
-    except DataError as found:
-        return found
-    said, hint = f"is malformed CSV: {str(error).splitlines()[0]}", "open it in a text editor, or write it anew"
-    return bad_file(name, said, hint=hint, code="data.malformed_csv")
+        for line, row in self.records():
+            if len(row) != expected:
+                hint = (
+                    f"the {'header' if header else 'first row'} has {counted(expected, 'name' if header else 'field')}"
+                )
+                comment = comment_hint(self.header) or comment_hint(row)
+                delimiter = f"the delimiter was taken to be {self.delimiter!r}"
+                hint = f"{comment}; {hint}" if comment else f"{hint}; {delimiter}"
+                said = f"expected {counted(expected, 'field')}, found {len(row):,}"
+                raise bad_file(self.name, said, hint=hint, code="data.ragged_rows", line=line)
 
 
 def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | None, *, whole: bool = True) -> CsvFile:
@@ -331,9 +288,8 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
     if not fields:
         raise _empty(name)
     if options.header:
-        names_rows = _names_rows(fields, data[start : start + 2 * _SAMPLE_BYTES], delimiter)
-        header = (*[""] * names_rows, *fields)
-        file = replace(file, header=header, start=start, n_header_lines=n_lines, names_rows=names_rows)
+        header = (*[""] * _names_rows(fields, data[start : start + 2 * _SAMPLE_BYTES], delimiter), *fields)
+        file = replace(file, header=header, start=start, n_header_lines=n_lines)
     else:
         file = replace(file, header=tuple(f"x{number}" for number in range(1, len(fields) + 1)))
     if first is not None:
@@ -344,16 +300,15 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
 def _refuse_other_header(first: CsvFile, other: CsvFile) -> None:
     """Refuse a file whose header is not that of the first, but for blanks around the names."""
     names, others = ([field.strip() for field in file.header] for file in (first, other))
-    if names == others:
+    if not (difference := told_apart(names, others)):
         return
-    lacking = [name for name in names if name not in others]
-    added = [name for name in others if name and name not in names]
-    pieces = [f"{verb} {listed(some, 5)}" for verb, some in (("it lacks", lacking), ("it has", added)) if some]
-    pieces = pieces or ["the columns stand in another order"]
     if (own := sniff_delimiter(other.data)) != first.delimiter:
-        pieces.append(f"its delimiter seems to be {own!r}, not {first.delimiter!r}")
-    hint = no_header_hint(lacking, added) or "files that are read together need one header and one delimiter"
-    said = f"{other.name} has another header than {first.name}: {'; '.join(pieces)}"
+        difference += f"; its delimiter seems to be {own!r}, not {first.delimiter!r}"
+    hint = (
+        no_header_hint([*{*names} - {*others}], [*{*others} - {*names}])
+        or "files that are read together need one header and one delimiter"
+    )
+    said = f"{other.name} has another header than {first.name}: {difference}"
     raise DataError(said, hint=hint, code="data.headers_differ", where={"file": other.name, "line": 1})
 
 
@@ -408,14 +363,13 @@ def header_names(path: str | Path) -> tuple[str, ...]:
     if not location.is_file():
         return ()
     with location.open("rb") as file:
-        if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
-            from pyarrow import parquet  # noqa: PLC0415 - 90 ms that a CSV does not need
-
-            return tuple(parquet.read_schema(file).names)
-        file.seek(0)
         head = head_of(file, _SAMPLE_BYTES)
     try:
-        if format_of_head(head) == "json":
+        if (form := format_of_head(head)) == "parquet":
+            from pyarrow import parquet  # noqa: PLC0415 - 90 ms that a CSV does not need
+
+            return tuple(parquet.read_schema(location).names)
+        if form == "json":
             return tuple(json.loads(head.split(b"\n", 1)[0]))
         # A line that the beginning cuts may end within a character.
         text = head.partition(b"\0")[0].decode("utf-8", errors="ignore").encode("utf-8")

@@ -21,9 +21,19 @@ from pyarrow import parquet
 from kerntest.data.column_types import column_of, understood, with_remark
 from kerntest.data.columns import Patterns, match_names, table_of
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
-from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock, Table, loaded, refuse_duplicates, refuse_empty
+from kerntest.data.table import (
+    BlockReader,
+    Piece,
+    Pieces,
+    RowBlock,
+    Table,
+    loaded,
+    refuse_duplicates,
+    refuse_empty,
+    told_apart,
+)
 from kerntest.engines.engine import refuse_to_read
-from kerntest.errors import DataError, bad_file, listed
+from kerntest.errors import DataError, bad_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +49,6 @@ AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
 # Whole tables.
 
 
-def table_of_arrow(
-    arrow: Any, name: str, file_format: str, categorical: Patterns = None, without: Sequence[str] = ()
-) -> Table:
-    """Return the table that an Arrow table holds, but for some columns."""
-    columns = zip(map(str, arrow.column_names), arrow.columns, strict=True)
-    return table_of(name, file_format, arrow.num_rows, [one for one in columns if one[0] not in without], categorical)
-
-
 def read_parquet(source: Source, categorical: Patterns = None) -> Table:
     """Parse Parquet bytes; several parts (of a folder) are laid one below the other."""
     tables = [_parsed(name, content) for name, content in source.parts]
@@ -54,7 +56,8 @@ def read_parquet(source: Source, categorical: Patterns = None) -> Table:
         refuse_other_schema((source.parts[0][0], tables[0].schema), (name, table.schema))
     arrow = pa.concat_tables(tables)
     labels, left_out = _row_labels(arrow.column_names, source.name)
-    table = table_of_arrow(arrow, source.name, "parquet", categorical, labels)
+    columns = [one for one in zip(arrow.column_names, arrow.columns, strict=True) if one[0] not in labels]
+    table = table_of(source.name, "parquet", arrow.num_rows, columns, categorical)
     return source.described(table, left_out, [len(part) for part in tables])
 
 
@@ -74,7 +77,7 @@ def _parsed(name: str, content: bytes) -> Any:
         # Run lengths make billions of equal values very small, and every column becomes an array of eight bytes a row.
         unpacked = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
         arrays = 8 * metadata.num_rows * metadata.num_columns
-        if limit is not None and max(unpacked, arrays) > limit:
+        if max(unpacked, arrays) > limit:
             raise too_large(name, limit)
         refuse_to_read(unpacked + arrays, name)
         table = file.read()
@@ -102,29 +105,20 @@ def _decoding(name: str) -> Iterator[None]:
 
 def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: Sequence[str] | None = None) -> None:
     """Refuse a further file, by its name and schema, in which columns, by default all, are not those of the first."""
-    # Files may differ in what is noted beside the columns.
-    ours, theirs = first[1], other[1]
     # A damaged file may have a name twice, which a schema finds no field for.
-    known, found = (dict(zip(one.names, one.types, strict=True)) for one in (ours, theirs))
-    wanted, where = list(names or ours.names), {"file": other[0]}
-    lacking = [name for name in wanted if name not in theirs.names]
-    added = [name for name in theirs.names if name not in wanted]
-    changed = [name for name in wanted if name in found and found[name] != known[name]]
-    if lacking:
-        difference = f"it lacks {listed(lacking, 5)}"
-    elif changed:
-        where["column"] = name = changed[0]
-        difference = f"column {name!r} is {found[name]}, not {known[name]}"
-    elif names is not None or ours.names == theirs.names:
-        return
-    else:
-        difference = f"it has {listed(added, 5)}" if added else "its columns stand in another order"
-    raise DataError(
-        f"{other[0]} has other columns or types than {first[0]}: {difference}",
-        hint="Parquet files that are read together need one schema",
-        code="data.schemas_differ",
-        where=where,
-    )
+    known, found = (dict(zip(one.names, one.types, strict=True)) for one in (first[1], other[1]))
+    wanted = list(known if names is None else names)
+    difference = told_apart(wanted, list(found) if names is None else [name for name in wanted if name in found])
+    changed = next((name for name in wanted if not difference and found[name] != known[name]), None)
+    if changed is not None:
+        difference = f"column {changed!r} is {found[changed]}, not {known[changed]}"
+    if difference:
+        said = f"has other columns or types than {first[0]}: {difference}"
+        hint, column = (
+            "Parquet files that are read together need one schema",
+            {} if changed is None else {"column": changed},
+        )
+        raise bad_file(other[0], said, hint=hint, code="data.schemas_differ", **column)
 
 
 # Row group by row group.
@@ -335,11 +329,12 @@ _IN_ROW = re.compile(r"JSON parse error: (?:Column\(/(.*?)\) )?(.*?)\.? in row (
 def read_json_lines(source: Source, categorical: Patterns = None) -> Table:
     """Parse JSON lines; several files are laid one below the other, and a name that a line lacks is missing there."""
     arrow, lines, n_rows = _joined(source)
-    table = source.described(table_of_arrow(arrow, source.name, "json", categorical), (), n_rows)
+    columns = list(zip(arrow.column_names, arrow.columns, strict=True))
+    table = source.described(table_of(source.name, "json", len(arrow), columns, categorical), (), n_rows)
     table = replace(table, lines=lines, file_of=None if lines is None else table.file_of, na=())
     forced = match_names(categorical, table.names, source.name)
-    columns = (one if one.name in forced else with_remark(one, _meant(one, table), table) for one in table.columns)
-    return replace(table, columns=tuple(columns))
+    typed = (one if one.name in forced else with_remark(one, _meant(one, table), table) for one in table.columns)
+    return replace(table, columns=tuple(typed))
 
 
 def _meant(column: Column, table: Table) -> Column:
@@ -383,26 +378,21 @@ def _parsed_json(name: str, content: bytes) -> Any:
         trouble, lines = str(error), _present(content)
         for number, line in lines:
             try:
-                if not isinstance(json.loads(line.removeprefix(_BYTE_ORDER_MARK)), dict):
-                    raise _malformed(name, "it holds no object", number) from error
-            except json.JSONDecodeError as reason:
-                said = f"{reason.msg[:1].lower()}{reason.msg[1:]} at character {reason.colno}"
-                raise _malformed(name, said, number) from error
-            except UnicodeDecodeError as reason:
-                raise _malformed(name, str(reason), number) from error
+                held = json.loads(line.removeprefix(_BYTE_ORDER_MARK))
+            except ValueError as reason:
+                raise _malformed(name, str(reason).replace("line 1 ", ""), line=number) from error
+            if not isinstance(held, dict):
+                raise _malformed(name, "it holds no object", line=number) from error
         found = _IN_ROW.match(trouble)
         if found is None or int(found[3]) >= len(lines):
             raise _malformed(name, trouble) from error
         subject = f"column {found[1]!r} " if found[1] else ""
-        raise _malformed(name, f"{subject}{found[2].rstrip('.')}", lines[int(found[3])][0]) from error
+        raise _malformed(name, f"{subject}{found[2].rstrip('.')}", line=lines[int(found[3])][0]) from error
 
 
-def _malformed(name: str, reason: str, line: int | None = None) -> DataError:
+def _malformed(name: str, reason: str, **line: int) -> DataError:
     """Return the error for text that is not JSON lines."""
     first = reason.splitlines()[0] if reason else "it cannot be read"
-    return DataError(
-        f"{name if line is None else f'{name}, line {line}'} is malformed JSON: {first}",
-        hint="each line is one object, and each name has values of one type",
-        code="data.malformed_json",
-        where={"file": name} | ({} if line is None else {"line": line}),
-    )
+    hint = "each line is one object, and each name has values of one type"
+    said = f"{'malformed' if line else 'is malformed'} JSON: {first}"
+    return bad_file(name, said, hint=hint, code="data.malformed_json", **line)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
-from kerntest.errors import DataError, UsageError, check_probability, counted
+from kerntest.errors import DataError, UsageError, counted, positive
 from kerntest.learning import scores
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
 from kerntest.learning.learner import Estimator, Judgement, Learner, trains
@@ -156,7 +156,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
 
         Student's t with n - 1 degrees of freedom about the prediction, by the Gaussian process.
         """
-        check_probability(probability)
+        positive("interval", probability, below=1.0)
         mean, deviation = self.predict(X, return_std=True)
         reach = self.model.reach(probability) * deviation
         return mean - reach, mean + reach
@@ -245,7 +245,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
     def __init__(
         self, options: RidgeOptions, target: Names = None, weights: str | None = None, interval: float = 0.9
     ) -> None:
-        check_probability(interval)
+        positive("interval", interval, below=1.0)
         self.options: RidgeOptions = options
         self.target, self.weights, self.interval = target, weights, interval
 

@@ -208,9 +208,9 @@ class Encoder:
             raise _columns_missing(absent, table, [column for column in table.names if column not in wanted], name)
         chosen = table.select(self.names)
         for spec, column in zip(self.columns, chosen.columns, strict=True):
-            if (problem := column.problem) is not None and not problem.curable:
+            if (problem := column.problem) is not None and problem.kind is None:
                 hint = f"{name} was fitted to {spec.kind} there"
-                raise DataError(problem.message, hint=hint, code=problem.code, where=problem.where)
+                raise DataError(problem.error.message, hint=hint, code=problem.error.code, where=problem.error.where)
         return chosen
 
     def flaw(self) -> str | None:

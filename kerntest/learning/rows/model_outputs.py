@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from kerntest.errors import ModelError, UndecidedError, UsageError, check_probability, counted
+from kerntest.errors import ModelError, UndecidedError, UsageError, counted, positive
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_fit import SvmModel
@@ -227,7 +227,7 @@ class RidgeColumns(PredictionColumns):
     def refused(self) -> Iterator[Case]:
         """Yield what only machines have, and intervals that were not kept."""
         if self.interval is not None:
-            check_probability(self.interval)
+            positive("interval", self.interval, below=1.0)
         told = f"{'--proba' if self.proba else '--decision'} is for support vector machines, and {self.shown} is a ridge regression"
         ways = "--interval 0.9 gives intervals, --std standard deviations"
         yield self.proba or self.decision, told, ways, "usage.no_decision"
