@@ -8,7 +8,6 @@ from kerntest.report.summaries.words import show_time
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (None, "cannot be said beforehand"),
         (0.9, "less than a second"),
         (1.0, "about 1 second"),
         (89.0, "about 89 seconds"),

@@ -71,7 +71,6 @@ def test_the_smallest_p_value_says_so():
     text = "0.001 (the smallest that 1,000 relabellings can give)"
     assert p_value_text(0.001, PERMUTATION) == text
     assert p_value_text(0.002, PERMUTATION) == "0.002"
-    assert p_value_text(0.0, MOMENTS) == "less than 1e-300"
 
 
 @pytest.mark.parametrize(
@@ -84,11 +83,10 @@ def test_the_smallest_p_value_says_so():
         (3 / 1700, "about 1 in 570 tests shows"),
         (0.00005151, "about 1 in 19,000 tests shows"),
         (1e-9, "fewer than 1 in a million tests show"),
-        (0.0, "fewer than 1 in a million tests show"),
     ],
 )
 def test_a_p_value_in_words(p_value, share):
-    assert p_value_meaning(p_value) == f"{share} as much where there is no difference"
+    assert p_value_meaning(p_value, "there is no difference") == f"{share} as much where there is no difference"
 
 
 def test_decision_sentences():

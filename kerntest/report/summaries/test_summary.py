@@ -17,6 +17,7 @@ from kerntest.report.summaries.words import (
     family_notes,
     input_notes,
     input_text,
+    labelled,
     name_list,
     null_text,
     number,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from kerntest.report.results import independence_record as pair_record
     from kerntest.report.results import record
 
-INDEPENDENT = "x and y are independent"
 PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5
 # A coefficient of correlation that nobody would look at twice.
 FAINT = 0.1
@@ -91,17 +91,22 @@ def _notes(result: Any, columns: Sequence[str], found: Sequence[str] = (), null:
     return [visible(note) for note in notes]
 
 
-def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return a label beside the first of several lines."""
-    return [("" if place else label, text) for place, text in enumerate(texts)]
-
-
 def _estimates(name: str, chosen: str, unbiased: float, biased: float) -> tuple[str, str]:
     """Return the line of a statistic: the estimate that was tested, and the other one."""
-    (one, value), (other, rest) = sorted(
-        {"unbiased": unbiased, "biased": biased}.items(), key=lambda item: item[0] != chosen
-    )
-    return "statistic", f"{name} = {number(value)} ({one}), {number(rest)} ({other})"
+    both = [f"{number(unbiased)} (unbiased)", f"{number(biased)} (biased)"]
+    return "statistic", f"{name} = {', '.join(both if chosen == 'unbiased' else both[::-1])}"
+
+
+def _judged(result: record.StatisticResult, nothing: str, p_value: str = "") -> list[tuple[str, str]]:
+    """Return the lines of the null and of the p-value, and what that says where there is nothing to find."""
+    p_value = p_value or p_value_text(result.p_value, result.null)
+    return [("null", null_text(result.null)), ("p-value", p_value), ("", p_value_meaning(result.p_value, nothing))]
+
+
+def _features(kind: str, number_of: str, *errors: str) -> tuple[str, str]:
+    """Return the line of which features stood for the kernels, and how far they are from these."""
+    of = "Nystroem landmarks" if kind == "nystroem" else "random Fourier features"
+    return "features", f"{number_of.format(of)}; kernel values off by {', '.join(errors)} (root mean square)"
 
 
 # Two samples
@@ -113,12 +118,11 @@ def two_sample_summary(result: record.TwoSampleResult) -> Summary:
     if result.family is not None:
         lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
     if result.approximation is not None:
-        lines.append(("features", features_text(result.approximation)))
+        made = result.approximation
+        lines.append(_features(made.kind, f"{made.number:,} {{}}", number(made.kernel_error, 2)))
     lines += [
         _estimates("MMD^2", result.estimator, result.mmd2_unbiased, result.mmd2_biased),
-        ("null", null_text(result.null)),
-        ("p-value", p_value_text(result.p_value, result.null)),
-        ("", p_value_meaning(result.p_value)),
+        *_judged(result, "there is no difference"),
         ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
         ("MMD", discrepancy_text(result)),
     ]
@@ -166,13 +170,6 @@ def _minimum_clause(minimum: record.MinimumEffect | None) -> str:
     return f", but not surely by enough to matter ({mmd} may be as small as {bound}, the minimum is {least})"
 
 
-def features_text(approximation: record.Approximation) -> str:
-    """Return which features stood for the kernel, and how far they are from it."""
-    of = "Nystroem landmarks" if approximation.kind == "nystroem" else "random Fourier features"
-    error = number(approximation.kernel_error, 2)
-    return f"{approximation.number:,} {of}; kernel values off by {error} (root mean square)"
-
-
 def discrepancy_text(result: record.TwoSampleResult) -> str:
     """Return MMD with its standard error, or why there is none."""
     error, null = result.mmd_standard_error, result.null
@@ -198,42 +195,27 @@ def minimum_text(minimum: record.MinimumEffect, kernel: str) -> str:
 
 def explanation_lines(explanation: record.Explanation) -> list[tuple[str, str]]:
     """Return the columns by how much each differs alone, what they were and are, and the most typical rows."""
-    label = "each column"
-    lines = []
-    shown = explanation.columns[:COLUMNS_SHOWN]
-    width = max(len(visible(effect.column)) for effect in shown)
+    shown, typical = explanation.columns[:COLUMNS_SHOWN], []
+    width, texts = min(max(len(visible(effect.column)) for effect in shown), NAME_SHOWN), []
     for effect in shown:
-        name = f"{visible(effect.column):{min(width, NAME_SHOWN)}}"
-        text = f"{name}  effect {number(effect.effect_size, 3):6}  alone p = {number(effect.p_adjusted):6}"
-        if effect.p_without is not None:
-            text += f"  without it p = {number(effect.p_without)}"
-        lines.append((label, text.rstrip()))
+        without = "" if effect.p_without is None else f"  without it p = {number(effect.p_without)}"
+        alone = f"effect {number(effect.effect_size, 3):6}  alone p = {number(effect.p_adjusted):6}{without}"
+        texts.append(f"{visible(effect.column):{width}}  {alone}".rstrip())
         if effect.x is not None and effect.y is not None:
-            lines += [("", f"  {line}") for line in contents_lines(effect.x, effect.y)]
-        label = ""
-    more = len(explanation.columns) - COLUMNS_SHOWN
-    lines.append(
-        (
-            "",
-            (f"and {more} more; " if more > 0 else "")
-            + "largest effect first, X -> Y; p alone is corrected for all columns",
-        )
-    )
+            texts += [f"  {line}" for line in contents_lines(effect.x, effect.y)]
+    columns = len(explanation.columns)
+    more = f"and {columns - COLUMNS_SHOWN} more; " * (columns > COLUMNS_SHOWN)
+    texts.append(f"{more}largest effect first, X -> Y; p alone is corrected for all columns")
     untested = sum(effect.p_without is None for effect in explanation.columns)
-    if untested and len(explanation.columns) > 1:
-        which = "none" if untested == len(explanation.columns) else "the first only"
-        lines.append(("", f"tests of all without one column: {which}, for so large tables; --exclude COLUMN makes one"))
-    label = "typical rows"
+    if untested and columns > 1:
+        which = "none" if untested == columns else "the first only"
+        texts.append(f"tests of all without one column: {which}, for so large tables; --exclude COLUMN makes one")
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
         rows = [row for row in explanation.rows if row.sample == sample]
         unit = "rows" if any(row.line is None for row in rows) else "lines"
-        places = ", ".join(
-            str(row.row if row.line is None else row.line) + ("" if row.file is None else f" of {visible(row.file)}")
-            for row in rows
-        )
-        lines.append((label, f"{visible(sample)}: {unit} {places}"))
-        label = ""
-    return lines
+        places = (f"{row.line or row.row}{f' of {visible(row.file)}' if row.file else ''}" for row in rows)
+        typical.append(f"{visible(sample)}: {unit} {', '.join(places)}")
+    return [*labelled("each column", texts), *labelled("typical rows", typical)]
 
 
 def contents_lines(x: record.ColumnContents, y: record.ColumnContents) -> list[str]:
@@ -291,7 +273,9 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
     if result.family is not None:
         lines += clearest_lines(result.family, "pairs", result.p_value, result.alpha)
     if result.approximation is not None:
-        lines.append(("features", pair_features_text(result.approximation)))
+        made = result.approximation
+        errors = f"{number(made.kernel_error_x, 2)} on x", f"{number(made.kernel_error_y, 2)} on y"
+        lines.append(_features(made.kind, f"{made.features.rpartition(':')[2]} {{}} a side", *errors))
     estimates = _estimates("HSIC", result.estimator, result.hsic_unbiased, result.hsic_biased)
     if result.coco is None:
         lines.append(estimates)
@@ -300,33 +284,16 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
         if result.witness_correlation is not None:
             lines.append(("", f"the correlation of these two is {number(result.witness_correlation)}"))
         lines.append(("HSIC", f"{number(result.hsic_unbiased)} (unbiased), {number(result.hsic_biased)} (biased)"))
-    lines += [
-        ("null", null_text(result.null)),
-        ("p-value", _p_value_text(result)),
-        ("", p_value_meaning(result.p_value, INDEPENDENT)),
-    ]
-    if result.lags is not None:
-        lines.append(("lags", f"shifts by {result.lags.minimum:,} rows and more stand for independence"))
-        lines.append(("", _strongest(result.lags.strongest)))
+    lags, p_value = result.lags, p_value_text(result.p_value, result.null)
+    if lags is not None and " (" in p_value:
+        p_value = f"{number(result.p_value)} (the smallest that {counted(lags.shifts, 'shift')} can give)"
+    lines += _judged(result, "x and y are independent", p_value)
+    if lags is not None:
+        independent = f"shifts by {lags.minimum:,} rows and more stand for independence"
+        lines += labelled("lags", [independent, _strongest(lags.strongest)])
     lines.append(("effect size", f"{number(result.effect_size)} on a scale from 0 (independent) to 1"))
     name = "constrained covariance" if result.coco is not None else "Hilbert-Schmidt independence criterion"
     return _summary(f"Independence test ({name})", result, lines)
-
-
-def pair_features_text(approximation: pair_record.PairApproximation) -> str:
-    """Return which features stood for the kernels, and how well."""
-    count = approximation.features.rpartition(":")[2]
-    kind = "Nystroem landmarks" if approximation.kind == "nystroem" else "random Fourier features"
-    errors = [number(error, 2) for error in (approximation.kernel_error_x, approximation.kernel_error_y)]
-    return f"{count} {kind} a side; kernel values off by {errors[0]} on x, {errors[1]} on y (root mean square)"
-
-
-def _p_value_text(result: pair_record.IndependenceResult) -> str:
-    """Return a p-value, saying so where the null could not have given a smaller one."""
-    text = p_value_text(result.p_value, result.null)
-    if result.lags is None or " (" not in text:
-        return text
-    return f"{number(result.p_value)} (the smallest that {counted(result.lags.shifts, 'shift')} can give)"
 
 
 def _strongest(lag: int) -> str:
@@ -485,12 +452,10 @@ def joint_summary(result: pair_record.JointResult) -> Summary:
         for one in result.pairs
     ]
     lines = [
-        *_labelled("groups", groups),
+        *labelled("groups", groups),
         ("statistic", f"dHSIC = {number(result.dhsic)}"),
-        ("null", null_text(result.null)),
-        ("p-value", p_value_text(result.p_value, result.null)),
-        ("", p_value_meaning(result.p_value, "the groups are independent")),
-        *_labelled("in pairs", pairs),
+        *_judged(result, "the groups are independent"),
+        *labelled("in pairs", pairs),
     ]
     return _summary("Test of joint independence (dHSIC)", result, lines)
 

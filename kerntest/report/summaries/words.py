@@ -111,16 +111,14 @@ def percent(share: float) -> str:
 
 
 def p_value_text(p_value: float, null: Null) -> str:
-    """Return a p-value, saying so where the null could not have given a smaller one; never 0."""
-    if p_value <= 0:
-        return "less than 1e-300"
+    """Return a p-value, saying so where the null could not have given a smaller one."""
     text = number(p_value)
     if null.p_floor is not None and null.permutations is not None and p_value <= null.p_floor * (1 + 1e-9):
         return f"{text} (the smallest that {counted(null.permutations, 'relabelling')} can give)"
     return text
 
 
-def p_value_meaning(p_value: float, nothing: str = "there is no difference") -> str:
+def p_value_meaning(p_value: float, nothing: str) -> str:
     """Return what a p-value says, in a line for those who have not met one before."""
     if p_value >= 1:
         share = "every test shows"
@@ -183,9 +181,10 @@ def null_text(null: Null) -> str:
 
 def input_text(record: InputRecord) -> str:
     """Return an input's name and its number of rows."""
-    if record.rows_used == record.rows:
-        return f"{visible(record.name)}: {counted(record.rows, 'row')}"
-    return f"{visible(record.name)}: {record.rows_used:,} of {counted(record.rows, 'row')} used"
+    rows = counted(record.rows, "row")
+    return (
+        f"{visible(record.name)}: {rows if record.rows_used == record.rows else f'{record.rows_used:,} of {rows} used'}"
+    )
 
 
 def _input_note(record: InputRecord) -> str:
@@ -203,6 +202,11 @@ def name_list(names: Sequence[str], shown: int | None = COLUMNS_SHOWN) -> str:
     if shown is None or len(names) <= shown + 1:
         return ", ".join(visible(name) for name in names)
     return f"{', '.join(visible(name) for name in names[:shown])} and {len(names) - shown:,} more"
+
+
+def labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return a label beside the first of several lines."""
+    return [("" if place else label, text) for place, text in enumerate(texts)]
 
 
 def counted(count: int, noun: str) -> str:
@@ -240,8 +244,8 @@ def plan_summary(plan: Plan) -> Summary:
 
     # Rows of a file that is not read beforehand are a guess, and the work says so.
     about = "about " * any(f"about {plan.rows:,} rows" in step for step in plan.work)
-    lines = [("data", f"{about}{plan.rows:,} rows, {plan.columns} column{'' if plan.columns == 1 else 's'}")]
-    lines += [("" if number else "work", visible(step)) for number, step in enumerate(plan.work)]
+    lines = [("data", f"{about}{plan.rows:,} rows, {counted(plan.columns, 'column')}")]
+    lines += labelled("work", [visible(step) for step in plan.work])
     lines.append(("where", f"{visible(plan.where)}, {plan.dtype}"))
     allowed = "" if plan.memory_limit is None else f" of the {show_memory(plan.memory_limit)} allowed"
     lines.append(("memory", f"about {show_memory(plan.memory_bytes)}{allowed}"))
@@ -255,14 +259,10 @@ def plan_notes(plan: Plan) -> list[str]:
     return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
 
 
-def show_time(seconds: float | None) -> str:
+def show_time(seconds: float) -> str:
     """Return a duration as people say it."""
-    if seconds is None:
-        return "cannot be said beforehand"
     if seconds < 1:
         return "less than a second"
-    for limit, size, unit in ((90, 1, "second"), (5400, 60, "minute"), (172_800, 3600, "hour")):
-        if seconds < limit:
-            count = max(1, round(seconds / size))
-            return f"about {count} {unit}{'' if count == 1 else 's'}"
-    return f"about {round(seconds / 86_400):,} days"
+    units = ((90, 1, "second"), (5400, 60, "minute"), (172_800, 3600, "hour"), (math.inf, 86_400, "day"))
+    size, unit = next((size, unit) for limit, size, unit in units if seconds < limit)
+    return f"about {counted(round(seconds / size), unit)}"
