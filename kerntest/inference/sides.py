@@ -23,11 +23,12 @@ from kerntest.data.columns import (
     split_patterns,
     standardize,
 )
+from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column
 from kerntest.errors import DataError, UsageError, counted, listed, one_of, whole_number
-from kerntest.kernels.base import Array, Codes, Columns, Points
+from kerntest.kernels.base import Array, Columns, Points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +101,11 @@ class Groups(NamedTuple):
     read: tuple[Table, ...]
     tables: tuple[Table, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The names of the tables."""
+        return " and ".join(dict.fromkeys(one.name for one in self.read))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,29 +224,20 @@ def _left_out_rows(name: str, dropped: int, n: int) -> list[str]:
 
 
 def lay_out(pooled: Arranged, scale: Scale) -> Sample:
-    """Return the pooled rows scaled and in canonical order."""
-    labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
-    order = canonical_order(pooled.numeric, pooled.codes, pooled.numeric_names, pooled.category_names, labels)
-    placed = replace(pooled, numeric=pooled.numeric[order], codes=pooled.codes[order])
-    origin = np.where(order < pooled.n_x, order, order - pooled.n_x)
-    return Sample.of(placed, scale, labels=labels[order], origin=origin)
-
-
-def canonical_order(
-    numeric: Array, codes: Codes, numeric_names: Sequence[str], category_names: Sequence[str], labels: Labels
-) -> NDArray[np.intp]:
-    """Return the rows in ascending order of their values, columns compared in the order of their names.
+    """Return the pooled rows scaled, in ascending order of their values, columns compared in the order of their names.
 
     What is drawn at random afterwards depends on the rows as a set, so that the test is exact for every single seed, and
     not only on average over seeds, where files are sorted. Rows that are equal in every column are told apart by their
     label; kernels cannot tell them apart at all.
     """
-    keys = sorted(
-        [*zip(numeric_names, numeric.T, strict=True), *zip(category_names, codes.T, strict=True)],
-        key=lambda named: named[0],
-    )
+    labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
+    names = pooled.numeric_names + pooled.category_names
+    columns = dict(zip(names, [*pooled.numeric.T, *pooled.codes.T], strict=True))
     # lexsort takes the most important key last.
-    return np.lexsort([labels, *(column for _, column in reversed(keys))])
+    order = np.lexsort([labels, *(columns[name] for name in sorted(names, reverse=True))])
+    placed = replace(pooled, numeric=pooled.numeric[order], codes=pooled.codes[order])
+    origin = np.where(order < pooled.n_x, order, order - pooled.n_x)
+    return Sample.of(placed, scale, labels=labels[order], origin=origin)
 
 
 # Two variables, or more
@@ -268,23 +265,29 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
         else match_names(patterns, table.names, table.name)
         for patterns, table in zip((reading.x_columns, reading.y_columns), sources, strict=True)
     ]
-    left_out = [_left_out(reading, table, read) for table in sources]
-    others = [[name for name in table.names if name not in out] for table, out in zip(sources, left_out, strict=True)]
+    # A name must be in at least one of the tables.
+    every, where = (
+        list(dict.fromkeys([*first.names, *second.names])),
+        " or ".join(dict.fromkeys((first.name, second.name))),
+    )
+    excluded = set(match_names(reading.exclude, every, where))
+    if reading.columns:
+        excluded |= {*every} - {*match_names(reading.columns, every, where)}
+    free = [[name for name in table.names if name not in excluded] for table in sources]
     if y is None and named == [None, None]:
-        if len(others[0]) != 2:
+        if len(free[0]) != 2:
             raise refusal(
-                f"which of the {len(others[0])} columns of {first.name} are x, and which are y?",
-                comment_hint(others[0])
+                f"which of the {len(free[0])} columns of {first.name} are x, and which are y?",
+                comment_hint(free[0])
                 or "--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
                 "no_groups",
             )
-        named = [others[0][:1], others[0][1:]]
-    elif y is None:
-        # One of the two alone is tested against all other columns.
-        others = [[name for name in others[0] if name not in (one or ())] for one in reversed(named)]
+        named = [free[0][:1], free[0][1:]]
+    # Of one table, one group of the two alone is tested against all other columns.
+    others = [one if y is None else None for one in reversed(named)]
     groups = [
-        other if own is None else [name for name in own if name not in out]
-        for own, other, out in zip(named, others, left_out, strict=True)
+        [name for name in some if name not in (other or ())] if own is None else [name for name in own if name in some]
+        for own, other, some in zip(named, others, free, strict=True)
     ]
     for name in [name for name in groups[0] if y is None and name in groups[1]]:
         hint = "a column depends on itself: name it in one of the two"
@@ -302,12 +305,18 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
 def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
     """Return groups of columns as variables over the rows without missing values."""
     one_of("missing", missing, ("error", "drop"))
-    kept, warnings = complete_rows(groups, missing)
+    tables, first = groups.tables, groups.tables[0]
+    everything = replace(first, columns=tuple(column for table in tables for column in table.columns))
+    # Tables that were read apart each by itself, so that an error names the right file.
+    for table in (everything,) if len({id(read) for read in groups.read}) == 1 else tables:
+        apply_missing(table, missing)
+    kept = np.flatnonzero(complete_rows(everything))
     n = len(kept)
+    warnings = _left_out_rows(groups.name, first.n_rows - n, first.n_rows)
     if n < FEWEST_ROWS:
         raise too_few_rows(groups, n, dropped=bool(warnings))
     arranged = []
-    for table in groups.tables:
+    for table in tables:
         one = arrange(table.take(kept).columns if n < table.n_rows else table.columns, n)
         if one.empty:
             raise no_columns_left(table, one.warnings)
@@ -329,36 +338,8 @@ def no_columns_left(table: Table, reasons: Sequence[str]) -> DataError:
 def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
     """Return the error for tables with fewer rows than the unbiased estimator needs."""
     rows = f"{counted(n, 'row')}{' without missing values' if dropped else ''}"
-    return DataError(
-        f"{_named(groups)} has {rows}; the test needs at least {FEWEST_ROWS}",
-        hint="give it more rows",
-        code="data.too_few_rows",
-        where={"file": groups.read[0].name},
-    )
-
-
-def complete_rows(groups: Groups, missing: MissingPolicy) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the rows without a missing value in any group, and a warning where some are left out."""
-    tables = groups.tables
-    rows = np.arange(tables[0].n_rows)
-    everything = replace(tables[0], columns=tuple(column for table in tables for column in table.columns))
-    # Tables that were read apart each by itself, so that an error names the right file.
-    for table in (everything,) if len({id(read) for read in groups.read}) == 1 else tables:
-        apply_missing(table, missing)
-    absent = np.zeros(len(rows), dtype=bool)
-    for column in everything.columns:
-        absent |= column.missing
-    return rows[~absent], _left_out_rows(_named(groups), int(np.count_nonzero(absent)), len(rows))
-
-
-def _left_out(reading: Reading, table: Table, tables: tuple[Table, ...]) -> set[str]:
-    """Return the columns of one table that do not take part; a name must be in at least one of the tables."""
-    every = tuple(dict.fromkeys(name for each in tables for name in each.names))
-    where = " or ".join(dict.fromkeys(each.name for each in tables))
-    excluded = set(match_names(reading.exclude, every, where))
-    if reading.columns:
-        excluded |= set(every) - set(match_names(reading.columns, every, where))
-    return excluded & set(table.names)
+    said = f"{groups.name} has {rows}; the test needs at least {FEWEST_ROWS}"
+    return DataError(said, hint="give it more rows", code="data.too_few_rows", where={"file": groups.read[0].name})
 
 
 def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
@@ -389,7 +370,3 @@ def read_one(source: Any, reading: Reading, letter: str = "data") -> Table:
     """Return one table; `letter` is what arrays are called."""
     named = isinstance(source, (str, Table)) or hasattr(source, "__fspath__")
     return read_table(source, name=None if named else letter, categorical=reading.categorical, **reading.csv.words())
-
-
-def _named(groups: Groups) -> str:
-    return " and ".join(dict.fromkeys(read.name for read in groups.read))

@@ -1,41 +1,38 @@
 """The order of the rows: canonical, then random."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kerntest.data.columns import Arranged
 from kerntest.inference.relabelling.permuted_blocks import random_orders
-from kerntest.inference.sides import canonical_order
+from kerntest.inference.sides import lay_out
 
 
-def data(n, seed, *, values=4):
+def order(rows, n_x, names):
+    """Return the rows of two samples, one below the other, as they are laid out; the first two columns are numbers."""
+    rows = np.asarray(rows)
+    pooled = Arranged(rows[:, :2].astype(float), rows[:, 2:].astype(np.int64), names[:2], names[2:], ((),), (), (), n_x)
+    sample = lay_out(pooled, "none")
+    return np.where(sample.labels == 1, sample.origin, sample.origin + n_x)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 40), n_x=st.integers(0, 40))
+def test_canonical_order_depends_on_the_rows_of_each_sample_as_a_set(seed, n, n_x):
+    n_x = min(n_x, n)
     rng = np.random.default_rng(seed)
-    numeric = rng.integers(0, values, size=(n, 2)).astype(float)
-    return numeric, rng.integers(0, 2, size=(n, 2)), rng.integers(0, 2, n).astype(np.uint8)
+    rows = rng.integers(0, 4, size=(n, 4))
+    shuffle = np.r_[rng.permutation(n_x), n_x + rng.permutation(n - n_x)].astype(int)
+    first, second = order(rows, n_x, tuple("bdac")), shuffle[order(rows[shuffle], n_x, tuple("bdac"))]
+    np.testing.assert_array_equal(rows[first], rows[second])
+    np.testing.assert_array_equal(first < n_x, second < n_x)
 
 
-@given(seed=st.integers(0, 10_000), n=st.integers(1, 40))
-def test_canonical_order_depends_on_the_rows_as_a_set(seed, n):
-    numeric, codes, labels = data(n, seed)
-    shuffle = np.random.default_rng(seed).permutation(n)
-    names = (("b", "d"), ("a", "c"))
-    first = canonical_order(numeric, codes, *names, labels)
-    second = shuffle[canonical_order(numeric[shuffle], codes[shuffle], *names, labels[shuffle])]
-    for values in (numeric, codes, labels):
-        np.testing.assert_array_equal(values[first], values[second])
-
-
-def test_columns_are_compared_in_the_order_of_their_names():
-    numeric = np.array([[1.0, 9.0], [2.0, 1.0], [1.0, 1.0]])
-    codes = np.array([[0], [0], [1]])
-    labels = np.zeros(3, dtype=np.uint8)
-
-    def order(numeric_names, category_names):
-        return canonical_order(numeric, codes, numeric_names, category_names, labels).tolist()
-
-    assert order(("a", "b"), ("c",)) == [2, 0, 1]
-    assert order(("b", "a"), ("c",)) == [2, 1, 0]
-    assert order(("b", "c"), ("a",)) == [0, 1, 2]
+@pytest.mark.parametrize(("names", "expected"), [("abc", [2, 0, 1]), ("bac", [2, 1, 0]), ("bca", [0, 1, 2])])
+def test_columns_are_compared_in_the_order_of_their_names(names, expected):
+    rows = [[1.0, 9.0, 0], [2.0, 1.0, 0], [1.0, 1.0, 1]]
+    assert order(rows, 0, tuple(names)).tolist() == expected
 
 
 @given(seed=st.integers(0, 2**32), orders=st.integers(1, 5))
