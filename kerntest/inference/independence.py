@@ -177,7 +177,6 @@ def hsic_test(
         "--time-series": time_series,
         "--min-lag": min_lag is not None,
         "--resampling random": resampling == "random",
-        f"--null {null}": null in {"permutation", "pearson"},
         "--bandwidth of several values": not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
         "--witness": witness is not None,
         "--plot": plot is not None,
@@ -191,8 +190,7 @@ def hsic_test(
 
         asked = features or product_sums.FEATURES
         survey = two_passes.Survey("hsic", options, asked, reading, threads=threads, progress=progress)
-        found, named = product_sums.hsic_by_features(x, y, survey, kernels=kernels, bandwidth=bandwidth)
-        return independence_result(*found, **named)
+        return product_sums.hsic_by_features(x, y, survey, independence_result, kernels=kernels, bandwidth=bandwidth)
     _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
     files = None
     if witness is not None or plot is not None:

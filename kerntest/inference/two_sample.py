@@ -184,10 +184,9 @@ def mmd_test(
 
         asked = features or block_sums.FEATURES
         survey = two_passes.Survey("mmd", options, asked, reading, threads=threads, progress=progress)
-        found, named = block_sums.mmd_by_features(
-            x, y, survey, kernel=kernel, bandwidth=bandwidth, min_effect=min_effect
+        return block_sums.mmd_by_features(
+            x, y, survey, two_sample_result, kernel=kernel, bandwidth=bandwidth, min_effect=min_effect
         )
-        return two_sample_result(*found, **named)
     files = None
     if witness is not None or plot is not None:
         from kerntest.inference.explain.pictures import Files  # noqa: PLC0415 - few need it

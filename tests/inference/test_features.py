@@ -379,6 +379,7 @@ def test_what_features_cannot_do_for_two_variables_is_refused(options, kind, mes
     with pytest.raises(kind, match=message) as caught:
         of_pair(**{"n": 100} | options)
     assert caught.value.hint
+    assert "null" not in options or caught.value.hint.endswith("moments, gamma, spectral")
 
 
 def test_two_files_of_one_pair_are_refused(tmp_path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, nystroem, parse
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -209,9 +208,10 @@ class BlockSums:
         numeric = np.asfortranarray(np.concatenate([landmarks.numeric, rows.numeric]))
         codes = np.asfortranarray(np.concatenate([landmarks.codes, rows.codes]))
         whole, count = Points(numeric, codes), len(landmarks)
-        for start, stop in pairwise([*range(0, len(block), step), len(block)]):
-            own, some = block[start:stop], whole.take(slice(count + start, count + stop))
-            starts = np.flatnonzero(np.concatenate([[True], own[1:] != own[:-1]]))
+        for start in range(0, len(block), step):
+            own = block[start : start + step]
+            some = whole.take(slice(count + start, count + start + len(own)))
+            starts = np.flatnonzero(np.diff(own, prepend=-1))
             pairs = DensePairs(some, whole.take(slice(0, count)))
             if count:
                 pairs.halve_bandwidths()
@@ -257,14 +257,14 @@ class Blocked:
     def relabelled(self, estimator: Estimator, relabellings: int, seed: int) -> Array:
         """Return the estimate under random permutations of the free blocks, the identity first, the same for every kernel."""
         rng = np.random.default_rng((seed, ORDER_STREAM))
-        values = np.empty(relabellings)
+        values = []
         for start in range(0, relabellings, RELABELLED_TOGETHER):
             count = min(RELABELLED_TOGETHER, relabellings - start)
             labels = rng.permuted(np.tile(self.labels, (count, 1)), axis=1)
-            if start == 0:
+            if not start:
                 labels[0] = self.labels
-            values[start : start + count] = self.estimates(estimator, labels)
-        return values
+            values.append(self.estimates(estimator, labels))
+        return np.concatenate(values)
 
     def estimates(self, estimator: Estimator, labels: Array) -> Array:
         """Return the estimates for labellings of the free blocks, shape (R, free blocks)."""
@@ -316,12 +316,13 @@ def mmd_by_features(
     x: Any,
     y: Any,
     run: two_passes.Survey,
+    result: Callable[..., record.TwoSampleResult],
     *,
     kernel: Kernel | str,
     bandwidth: BandwidthOption,
     min_effect: float | None,
-) -> two_passes.RecordParts:
-    """Run the test of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
+) -> record.TwoSampleResult:
+    """Return the `result` of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
     options = run.options
     # Landmarks are rows of the sample, and others show how far the features are from the kernel.
     with run.over((x, y), run.number + ERROR_ROWS if run.kind == "nystroem" else 0):
@@ -358,17 +359,20 @@ def mmd_by_features(
     found = found._replace(warnings=(*two_passes.large_error(f"the {run.features}", errors[1]), *found.warnings))
     rule = f"{family.rule}, on {len(sample):,} sampled rows" if family.thinning else family.rule
     free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
-    return (run, found, family, run.provenance(run.tables, run.n, (kernel,), rule)), {
-        "n": run.n,
-        "columns": run.columns,
-        "left_out": run.left_out,
-        "minimum": minimum,
-        "warnings": run.warnings,
-        "method": "features",
-        "approximation": record.Approximation(
-            run.features, run.kind, work.width, *errors, len(sample), free, blocks[0].size, fixed_rows
-        ),
-    }
+    numbers = len(sample), free, blocks[0].size, fixed_rows
+    return result(
+        run,
+        found,
+        family,
+        run.provenance(run.tables, run.n, (kernel,), rule),
+        n=run.n,
+        columns=run.columns,
+        left_out=run.left_out,
+        minimum=minimum,
+        warnings=run.warnings,
+        method="features",
+        approximation=record.Approximation(run.features, run.kind, work.width, *errors, *numbers),
+    )
 
 
 def _kernels(

@@ -27,10 +27,10 @@ from kerntest.inference.verdict import Verdict, degenerate, refuse_overflow
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import feature_error, make_features
-from kerntest.report.results.independence_record import PairApproximation
+from kerntest.report.results.independence_record import IndependenceResult, PairApproximation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # Landmarks of each side, and rows on which features are compared with the kernel.
 FEATURES, ERROR_ROWS = "nystroem:200", 1000
+# The nulls that need no relabellings.
+NULLS = ("moments", "gamma", "spectral")
 # Kernel values of the rows under way in one thread: 2 MB, which stay in the cache (measured: twice as fast as 8 MB).
 HELD_ENTRIES, FEWEST_TOGETHER = 2**18, 64
 # Tells the stream that splits the sample from other streams of the same seed.
@@ -283,10 +285,22 @@ def speaking_rows(n: int, sampled: int, seed: int) -> list[NDArray[np.intp]]:
 
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_by_features(
-    x: Any, y: Any, run: two_passes.Survey, *, kernels: tuple[Kernel | str, Kernel | str], bandwidth: BandwidthOption
-) -> two_passes.RecordParts:
-    """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
+    x: Any,
+    y: Any,
+    run: two_passes.Survey,
+    result: Callable[..., IndependenceResult],
+    *,
+    kernels: tuple[Kernel | str, Kernel | str],
+    bandwidth: BandwidthOption,
+) -> IndependenceResult:
+    """Return the `result` of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
     options, reading = run.options, run.reading
+    if options.null not in NULLS:
+        raise UsageError(
+            f"--null {options.null} needs --method exact",
+            hint=f"--method features has the nulls {', '.join(NULLS)}",
+            code="usage.method",
+        )
     with _opened_groups(x, y, reading) as (data, groups):
         names = [name for table in groups.tables for name in table.names]
         categorical = reading.categorical if y is None else ()
@@ -330,20 +344,24 @@ def hsic_by_features(
         doubts.append(f"the variance of the Gamma null is that of {m:,} rows drawn at random")
     verdict = Verdict(p_value, family.members[0], pair.effect(), null, warnings=tuple(doubts))
     numbers: list[Any] = [*ranks, *errors.ravel().tolist(), m]
-    return (run, verdict, family, run.provenance(run.tables, run.n, kernels, family.rule)), {
-        "groups": groups,
-        "unused": [run.left_out] * 2,
-        "n": n,
-        "warnings": (
+    return result(
+        run,
+        verdict,
+        family,
+        run.provenance(run.tables, run.n, kernels, family.rule),
+        groups=groups,
+        unused=[run.left_out] * 2,
+        n=n,
+        warnings=(
             *groups.warnings,
             *(text for text in run.warnings if text not in groups.warnings),
             *exact.series_warning([exact.runs_of(table.columns) for table in groups.tables]),
             *(text for table in groups.tables for text in counters(table.columns)),
             *copies_warning([*sample.numeric.T, *sample.codes.T], total=n),
         ),
-        "method": "features",
-        "approximation": PairApproximation(run.features, run.kind, *numbers),
-    }
+        method="features",
+        approximation=PairApproximation(run.features, run.kind, *numbers),
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvOptions
     from kerntest.data.table import Kind
     from kerntest.engines.engine import Progress
-    from kerntest.inference.family import Family
     from kerntest.inference.sides import MissingPolicy, Options, Reading, Scale
-    from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
-    from kerntest.report.results import record
 
 # Rows from which bandwidths, landmarks and the error of features come.
 SAMPLED_ROWS = 2000
@@ -61,9 +58,6 @@ TRUTH = frozenset({"true", "false"})
 SMALLEST_SHARE = 1e-7
 # The features leave out so much of a kernel matrix that this should be known.
 LARGE_ERROR = 0.1
-
-# What a record is made of, by place and by name.
-RecordParts: TypeAlias = "tuple[tuple[exact.RunOfTest, Verdict, Family, record.Provenance], dict[str, Any]]"
 
 
 class SecondPass(Protocol):

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
-from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Scale
+from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Reading, Scale
 from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
 from kerntest.kernels.base import DensePairs
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
@@ -124,8 +125,9 @@ def hsic_joint(
     True
     """
     options = Options("biased", "permutation", permutations, alpha, scale, seed)
-    shared = Screen(data, options, threads, categorical, csv)
-    variables = shared.paired(_groups(shared, groups, exclude), missing)
+    reading = Reading(exclude=exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv))
+    shared = Screen(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
+    variables = shared.paired(_groups(shared, groups))
     n, d = shared.n, len(variables)
     most = math.isqrt(allowed_bytes(8 * LARGEST_ENTRIES) // (8 * d))
     if n > most:
@@ -134,7 +136,7 @@ def hsic_joint(
             hint=f"test the pairs with --pairwise, which has no such limit, or a random sample of {most:,} rows",
             code="undecided.memory",
         )
-    families = [shared.kernel(variable, kernel, bandwidth) for variable in variables]
+    families = [shared.kernel(variable) for variable in variables]
     kernels = [family.kernels[0] for family in families]
     shared.plan(
         sum(len(one.names) for one in variables),
@@ -178,18 +180,17 @@ def hsic_joint(
             for (a, b), (one, _) in zip(every_two, in_pairs, strict=True)
         ),
         null=permutation_null(judged, len(values), permutations, resampling="random permutations of whole groups"),
-        **shared.told(kernel, bandwidth, *relabelling_warning(judged.p_value, len(values), alpha)),
+        **shared.told(*relabelling_warning(judged.p_value, len(values), alpha)),
     )
 
 
-def _groups(shared: Screen, groups: str | Sequence[Patterns], exclude: Patterns) -> list[list[str]]:
+def _groups(shared: Screen, groups: str | Sequence[Patterns]) -> list[list[str]]:
     """Return the columns of each group."""
-    excluded = set(shared.names(exclude))
     if isinstance(groups, str):
-        groups = [[name] for name in shared.names(groups, excluded)]
+        groups = [[name] for name in shared.names(groups)]
     members: list[list[str]] = []
     for number, patterns in enumerate(groups, 1):
-        names = shared.names(patterns, excluded)
+        names = shared.names(patterns)
         for name in names:
             if any(name in others for others in members):
                 hint = "a column depends on itself: name it in one group"
@@ -292,45 +293,23 @@ class JointStatistic:
         n = len(self.means)
         places = [[one.place[p] for one, p in zip(self.others, each, strict=True)] for each in relabellings]
         sums: Array = np.zeros(len(relabellings))
-        scratch = np.empty((3, self.strips[0][1].size))
         for start, strip in self.strips:
             for number, each in enumerate(places):
-                sums[number] += self._strip_sum(start, strip, each, scratch)
+                product = strip
+                for one, place in zip(self.others, each, strict=True):
+                    rows, columns = place[start : start + len(strip)], place[start:]
+                    # Whole rows are moved as they lie in memory, single entries only where there are fewer of them.
+                    few = len(one.values) < len(rows)
+                    product = product * (
+                        np.take(one.values, columns, axis=1)[rows]
+                        if few
+                        else np.take(one.values[rows], columns, axis=1)
+                    )
+                # Row by row: the running sums of one long product would lose digits.
+                sums[number] += product.sum(axis=1).sum()
         # mean_i prod_g mean_k K^g_ik.
         crossed = [
             np.prod([self.means, *(one.means[p] for one, p in zip(self.others, each, strict=True))], axis=0).mean()
             for each in relabellings
         ]
         return sums / n**2 + self.margins - 2.0 * np.array(crossed)
-
-    def _strip_sum(self, start: int, strip: Array, places: Sequence[NDArray[np.intp]], scratch: Array) -> float:
-        """Return the sum over a strip of its entries times those of all other matrices."""
-        between = scratch[0]
-        product, gathered = (one[: strip.size].reshape(strip.shape) for one in scratch[1:])
-        for number, (one, place) in enumerate(zip(self.others, places, strict=True)):
-            columns = place[start:]
-            _gather(one.values, columns[: len(strip)], columns, between, gathered if number else product)
-            if number:
-                np.multiply(product, gathered, out=product)
-        # Row by row: the running sums of one long product would lose digits.
-        return float(np.vecdot(strip, product).sum())
-
-
-def _gather(table: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], between: Array, out: Array) -> None:
-    """Write table[rows_i, columns_j] into `out`.
-
-    Whole rows are moved as they lie in memory, single entries only inside what was moved: both steps stay in the cache.
-    With few distinct rows the columns are taken first, and then once for all rows that are equal.
-
-    `between` has room for h m or m w entries, whichever is less.
-    """
-    m, (h, w) = len(table), out.shape
-    # "clip" writes into `out` at once, where the default would write into a copy first.
-    if 4 * m <= 3 * h:
-        some_columns = between[: m * w].reshape(m, w)
-        np.take(table, columns, axis=1, out=some_columns, mode="clip")
-        np.take(some_columns, rows, axis=0, out=out, mode="clip")
-    else:
-        some_rows = between[: h * m].reshape(h, m)
-        np.take(table, rows, axis=0, out=some_rows, mode="clip")
-        np.take(some_rows, columns, axis=1, out=out, mode="clip")

@@ -12,7 +12,6 @@ import numpy as np
 
 from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics import counters
-from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import TABLE_BYTES, tell
 from kerntest.errors import UsageError
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
@@ -21,7 +20,7 @@ from kerntest.inference.nulls.approximations import moments_p_value
 from kerntest.inference.nulls.moments import CentredKernel, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
-from kerntest.inference.sides import Groups, Reading, pair_up, read_one
+from kerntest.inference.sides import Groups, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.passes import KernelStack
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.moments import Invariants
-    from kerntest.inference.sides import MissingPolicy, Options, Variable
+    from kerntest.inference.sides import Options, Reading, Variable
     from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.matrices.factor import Factor
@@ -56,34 +55,48 @@ class Screen(RunOfTest):
     left_out: tuple[str, ...]
 
     def __init__(
-        self, data: Any, options: Options, threads: int | None, categorical: str | Sequence[str], csv: Any
+        self,
+        data: Any,
+        options: Options,
+        threads: int | None,
+        reading: Reading,
+        *,
+        kernel: Kernel | str = "gaussian",
+        bandwidth: BandwidthOption = "median",
     ) -> None:
         super().__init__(options, threads)
-        self.table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
+        self.reading, self.asked, self.bandwidth = reading, kernel, bandwidth
+        self.table = read_one(data, reading)
+        self.excluded = self.matching(reading.exclude)
 
-    def names(self, patterns: Patterns, excluded: Sequence[str] | set[str] = ()) -> list[str]:
+    def matching(self, patterns: Patterns) -> list[str]:
+        """Return the columns that are named."""
+        return match_names(patterns, self.table.names, self.table.name)
+
+    def names(self, patterns: Patterns) -> list[str]:
         """Return the columns that are named, but for those that are excluded."""
-        return [name for name in match_names(patterns, self.table.names, self.table.name) if name not in excluded]
+        return [name for name in self.matching(patterns) if name not in self.excluded]
 
     def refusal(self, message: str, hint: str, code: str, **where: str) -> UsageError:
         """Return the error for columns that cannot be tested together."""
         return UsageError(message, hint=hint, code=f"usage.{code}", where={"file": self.table.name, **where})
 
-    def paired(self, groups: Sequence[Sequence[str]], missing: MissingPolicy) -> tuple[Variable, ...]:
+    def paired(self, groups: Sequence[Sequence[str]]) -> tuple[Variable, ...]:
         """Return groups of columns over the same rows."""
         table = self.table
         tables = tuple(check_usable(table.select(names)) for names in groups)
         warnings = table.select(list(dict.fromkeys(name for names in groups for name in names))).warnings
-        paired = pair_up(Groups((table,), tables, warnings), missing, self.options.scale)
+        paired = pair_up(Groups((table,), tables, warnings), self.reading.missing, self.options.scale)
         count = (text for one in tables for text in counters(one.columns))
         self.n, self.warnings = paired.n, (*warnings, *paired.warnings, *count, *paired_copies(paired))
         self.left_out = tuple(name for one in paired.arranged for name in one.left_out)
         return paired.variables
 
-    def kernel(self, variable: Variable, kernel: Kernel | str, bandwidth: BandwidthOption) -> Family:
-        """Return the kernel of some columns."""
+    def kernel(self, variable: Variable, kernel: Kernel | str | None = None) -> Family:
+        """Return the kernel of some columns, by default the one that was asked for."""
         chooser = KernelChooser(variable, self.options.seed)
-        return chooser.family(kernel, bandwidth, single=True, idle=isinstance(bandwidth, str))
+        idle = isinstance(self.bandwidth, str)
+        return chooser.family(kernel or self.asked, self.bandwidth, single=True, idle=idle)
 
     def plan(self, columns: int, step: str, held: float, **operations: float) -> None:
         """Tell what the rows of so many columns will take beside themselves, or refuse to."""
@@ -98,7 +111,7 @@ class Screen(RunOfTest):
             refusal=(f"this test of {self.n:,} rows takes", ABOUT_COLUMNS),
         )
 
-    def told(self, kernel: Kernel | str, bandwidth: BandwidthOption, *more: str) -> dict[str, Any]:
+    def told(self, *more: str) -> dict[str, Any]:
         """Return the fields that all records have, with more warnings."""
         return {
             "command": "hsic",
@@ -106,7 +119,7 @@ class Screen(RunOfTest):
             "n": self.n,
             "columns_left_out": self.left_out,
             "warnings": (*self.warnings, *more),
-            "provenance": self.provenance([self.table], [self.n], (kernel,), str(bandwidth)),
+            "provenance": self.provenance([self.table], [self.n], (self.asked,), str(self.bandwidth)),
         }
 
 

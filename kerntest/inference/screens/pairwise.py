@@ -17,13 +17,14 @@ import numpy as np
 
 from kerntest.data.columns import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
 from kerntest.data.diagnostics import copies_warning, counters
+from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, listed, one_of, telling
 from kerntest.inference.exact import held_by_stacks, runs_of
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
-from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Variable
+from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Reading, Variable
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.test_summary import screen_sentence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column
     from kerntest.engines.engine import Progress
@@ -55,8 +55,6 @@ STEPS = 1000
 SAME_RANK = 1e-8
 # Entries of one block of pairs whose correlations are computed: what a pair needs then stays in the cache.
 BLOCK = 2**17
-# Runs of this many entries are compared one by one before runs are merged.
-SHORT_RUN = 8
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 
@@ -156,9 +154,10 @@ def hsic_pairs(
     one_of("correction", correction, tuple(PROCEDURES))
     one_of("missing", missing, ("error", "drop"))
     files = Files(None, plot)
-    shared = _Pairs(data, options, threads, categorical, csv)
-    shared.choose(target, x_columns, y_columns, columns=columns, exclude=exclude, missing=missing)
-    target = shared.target
+    sides = {"x_columns": x_columns, "y_columns": y_columns}
+    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv), **sides)
+    shared = _Pairs(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
+    target = shared.choose(target)
     usable, pairs, n = shared.columns, shared.pairs, shared.n
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
@@ -170,7 +169,6 @@ def hsic_pairs(
         **dict.fromkeys(("distance", "kernel", "lag"), float(n) ** 2 * len(usable)),
         pair=2.0 * float(n) ** 2 * len(pairs),
     )
-    shared.kernel_of = partial(shared.kernel, kernel=kernel, bandwidth=bandwidth)
     effects = _corrected(shared.tested(progress), correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
     rejected = sum(effect.reject for effect in made)
@@ -192,8 +190,6 @@ def hsic_pairs(
         columns=tuple(column.name for column in usable),
         pairs=effects,
         **shared.told(
-            kernel,
-            bandwidth,
             *_series(usable),
             *counters(usable),
             *copies_warning([column.values for column in usable]),
@@ -210,39 +206,27 @@ class _Pairs(Screen):
     columns: Sequence[Column]
     pairs: Sequence[tuple[int, int]]
     target: str | None
-    kernel_of: partial[Any]
 
-    def choose(
-        self,
-        target: str | None,
-        x: Patterns,
-        y: Patterns,
-        *,
-        columns: Patterns,
-        exclude: Patterns,
-        missing: MissingPolicy,
-    ) -> None:
+    def choose(self, target: str | None) -> str | None:
         """Find the columns that can tell anything, and the pairs: each once, in the order of the table; a target second."""
-        self.n, name = self.table.n_rows, self.table.name
+        self.n, name, reading = self.table.n_rows, self.table.name, self.reading
+        taking_part = self.names(reading.columns or self.table.names)
+        sides = [self.names(patterns or taking_part) for patterns in (reading.x_columns, reading.y_columns)]
         if target is not None:
-            target, *others = self.names([target])
+            target, *others = self.matching([target])
             if others:
                 message = f"--target is one column, not {listed([repr(one) for one in (target, *others)])}"
                 raise self.refusal(message, "name one of them", "target")
-        self.target = target
-        excluded = set(self.names(exclude))
-        if target in excluded:
-            message, hint = f"column {target!r} is both the target and excluded", "leave it out of --exclude"
-            raise self.refusal(message, hint, "column_twice", column=str(target))
-        taking_part = self.names(columns or self.table.names)
-        sides = [self.names(patterns or taking_part, excluded) for patterns in (x, y)]
-        if target is not None:
+            if target in self.excluded:
+                message, hint = f"column {target!r} is both the target and excluded", "leave it out of --exclude"
+                raise self.refusal(message, hint, "column_twice", column=target)
             sides = [[one for one in sides[0] if one != target], [target]]
+        self.target = target
         if not all(sides):
             hint = "name more columns, and exclude fewer"
             raise self.refusal(f"no pair of columns of {name} is selected", hint, "no_columns")
         chosen = check_usable(self.table.select([one for one in self.table.names if one in {*chain(*sides)}]))
-        if missing == "error":
+        if reading.missing == "error":
             apply_missing(chosen, "error")
         reasons = {column.name: _reason(column) for column in chosen.columns}
         if target is not None and (reason := reasons[target]):
@@ -265,6 +249,7 @@ class _Pairs(Screen):
                 code="data.no_columns",
                 where={"file": name},
             )
+        return target
 
     def tested(self, progress: Progress | None) -> list[Tested]:
         """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""
@@ -320,8 +305,7 @@ class _Pairs(Screen):
     def _side(self, column: Column, n: int) -> tuple[Points, Kernel]:
         """Return the rows of one column, scaled, and its kernel; that of the numbers is named by the user."""
         variable = Variable.of(arrange([column], n), "standardize")
-        family = self.kernel_of(variable) if variable.numeric_names else self.kernel_of(variable, kernel="auto")
-        return variable.points, family.kernels[0]
+        return variable.points, self.kernel(variable, None if variable.numeric_names else "auto").kernels[0]
 
 
 def _reason(column: Column) -> str | None:
@@ -432,15 +416,8 @@ def _kendall(
 def _inversions(entries: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many pairs of entries, all in [0, n), of each row stand in descending order. Cost: O(n log n) a row."""
     q, n = entries.shape
-    width = SHORT_RUN << max(0, (n - 1) // SHORT_RUN).bit_length()
-    padded = np.full((q, width), n)
-    padded[:, :n] = entries
-    runs = padded.reshape(q, -1, SHORT_RUN)
-    found = np.zeros(q, dtype=np.int64)
-    for lag in range(1, SHORT_RUN):
-        found += np.count_nonzero(runs[..., :-lag] > runs[..., lag:], axis=(1, 2))
-    runs.sort(axis=2)
-    length = SHORT_RUN
+    width, length = 1 << (n - 1).bit_length(), 1
+    runs, found = np.pad(entries, ((0, 0), (0, width - n)), constant_values=n), np.zeros(q, dtype=np.int64)
     while length < width:
         # The last bit of an entry tells the right run from the left: equal entries keep their order.
         halves = runs.reshape(-1, 2, length) << 1

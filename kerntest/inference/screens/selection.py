@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.formats.dialect import CsvOptions
 from kerntest.errors import telling, whole_number
 from kerntest.inference.exact import held_by_stacks
 from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, shift_sums
 from kerntest.inference.screens.many_pairs import Screen, step_down
-from kerntest.inference.sides import MissingPolicy, Options, Variable
+from kerntest.inference.sides import MissingPolicy, Options, Reading, Variable
 from kerntest.inference.statistic import dependence, factor
 from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -113,8 +114,14 @@ def hsic_select(
     """
     options = Options("unbiased", "permutation", permutations, alpha, "standardize", seed)
     whole_number("select", k, at_least=1)
-    shared = Screen(data, options, threads, categorical, csv)
-    candidates, goal = shared.paired([_candidates(shared, target, columns, exclude), [target]], missing)
+    reading = Reading(columns, exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv))
+    shared = Screen(data, options, threads, reading)
+    shared.matching([target])
+    names = [name for name in shared.names(columns or shared.table.names) if name != target]
+    if not names or target not in shared.table.names:
+        message = f"no column of {shared.table.name} is left to select from"
+        raise shared.refusal(message, "name more in --columns, and exclude fewer", "no_columns")
+    candidates, goal = shared.paired([names, [target]])
     n, count = shared.n, len(candidates.names)
     steps = min(k, count)
     shared.plan(
@@ -135,31 +142,9 @@ def hsic_select(
         columns=candidates.names,
         selected=tuple(chosen),
         significant=significant,
-        null=Null(
-            method="permutation",
-            permutations=used,
-            requested=permutations,
-            p_floor=1.0 / used,
-            exact=True,
-            resampling="cyclic shifts",
-            orders=len(selection.places),
-        ),
-        **shared.told("gaussian", "median"),
+        null=Null("permutation", used, permutations, 1.0 / used, True, "cyclic shifts", len(selection.places)),
+        **shared.told(),
     )
-
-
-def _candidates(shared: Screen, target: str, columns: Any, exclude: Any) -> list[str]:
-    """Return the columns to select from."""
-    shared.names([target])
-    names = shared.table.names
-    candidates = shared.names(columns or names, {target, *shared.names(exclude)})
-    if not candidates or target not in names:
-        raise shared.refusal(
-            f"no column of {shared.table.name} is left to select from",
-            "name more in --columns, and exclude fewer",
-            "no_columns",
-        )
-    return candidates
 
 
 class _Selection:
@@ -173,7 +158,7 @@ class _Selection:
             for place in range(self.numbers)
         ]
         self.numeric, self.codes = candidates.points.numeric / np.array(medians), candidates.points.codes
-        self.goal, self.target = shared.kernel(target, "auto", "median").kernels[0], target.points
+        self.goal, self.target = shared.kernel(target, "auto").kernels[0], target.points
         self.centring = centre(self.goal, self.target, self.engine, hollow=True)[0]
         self.circle, self.places = cyclic_orders(self.n, shared.options.permutations, shared.options.seed)
         # |L| <= n bounds what U(L) was made of: where U(L) is 0, its own norm is rounding.
@@ -191,13 +176,10 @@ class _Selection:
         gaussian, hamming = Gaussian(math.sqrt(columns)), Hamming(float(columns))
         if not (numeric and categories):
             return points, gaussian if numeric else hamming
-        seen = (Columns(tuple(range(len(numeric))), ()), Columns((), tuple(range(len(categories)))))
-        return points, ColumnGroups(
-            tuple(
-                OnColumns(kernel, places, (ColumnName("*", wildcard=True),))
-                for kernel, places in zip((gaussian, hamming), seen, strict=True)
-            )
-        )
+        every = (ColumnName("*", wildcard=True),)
+        of_numbers = OnColumns(gaussian, Columns(tuple(range(len(numeric))), ()), every)
+        of_categories = OnColumns(hamming, Columns((), tuple(range(len(categories)))), every)
+        return points, ColumnGroups((of_numbers, of_categories))
 
     def steps(self, k: int, progress: Progress | None) -> list[SelectedColumn]:
         """Return k steps."""
@@ -219,18 +201,8 @@ class _Selection:
             column, effect = left[best], found[best].effect_size
             # A copy of a selected column gives the product kernel that there was.
             going = going and p_values[column] <= self.alpha and effect - before > rounding[best]
-            chosen.append(
-                SelectedColumn(
-                    step=step,
-                    column=self.names[column],
-                    hsic_unbiased=found[best].unbiased,
-                    effect_size=effect,
-                    gain=effect - before,
-                    p_value=p_values[column],
-                    p_alone=alone[column],
-                    significant=bool(going),
-                )
-            )
+            of_step = effect - before, p_values[column], alone[column], bool(going)
+            chosen.append(SelectedColumn(step, self.names[column], found[best].unbiased, effect, *of_step))
             before = effect
             taken.append(column)
             if progress is not None:
