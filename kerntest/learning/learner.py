@@ -105,7 +105,7 @@ class LearnerOptions(_Kernelled):
             parse_features(self.features)
         beside = {"features": self.features is not None, "a bandwidth": self.bandwidth != self.BANDWIDTHS[0]}
         for what, given in beside.items():
-            self.refuse((self.precomputed and given, f"a precomputed kernel and {what}", "give one of them"))
+            self.refuse(self.precomputed and given, f"a precomputed kernel and {what}")
 
     @property
     def precomputed(self) -> bool:
@@ -124,11 +124,10 @@ class LearnerOptions(_Kernelled):
         return plain | {"kernel": str(self.kernel)}
 
     @staticmethod
-    def refuse(*contradictions: tuple[bool, str, str]) -> None:
-        """Refuse two options that contradict each other: whether they do, which, and a hint."""
-        for wrong, what, hint in contradictions:
-            if wrong:
-                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
+    def refuse(wrong: object, what: str, hint: str = "give one of them") -> None:
+        """Refuse two options that contradict each other, if they do."""
+        if wrong:
+            raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
 
     @classmethod
     def taken_from(cls, words: dict[str, Any]) -> Self:
@@ -165,6 +164,11 @@ class FittedModel:
     def kernel(self) -> Kernel | None:
         """With every bandwidth chosen; None for a precomputed matrix."""
         return getattr(self.features or self.expansion, "kernel", None)
+
+    @classmethod
+    def of(cls, rows: TrainingRows, **found: Any) -> Self:
+        """Return what was found of some rows."""
+        return cls(encoder=rows.encoder, n_train=len(rows), **found)
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the functions at n rows (points, or rows of a precomputed matrix), shape (n, J)."""
@@ -411,8 +415,7 @@ def train(
         told = "a precomputed matrix has no columns to read from a table"
         hint = f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python"
         raise UsageError(told, hint=hint, code="usage.precomputed")
-    twice = test is not None and test_fraction is not None
-    options.refuse((twice, "--test and --test-fraction", "give one of them"))
+    options.refuse(test is not None and test_fraction is not None, "--test and --test-fraction")
     if output is not None:
         check_writable(os.fspath(output), new=not force)
     drawn_as = "" if plot is None else picture_kind(plot)

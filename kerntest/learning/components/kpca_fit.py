@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import ConstantColumn, TrainingRows
-    from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Eigenpairs, EigenSolver, Matrix
 
 # What is left of the variance below this share is rounding.
@@ -60,8 +59,7 @@ class KpcaOptions(LearnerOptions):
         whole_number("components", self.components, at_least=1)
         one_of("solver", self.solver, SOLVERS)
         super().__post_init__()
-        both = f"features and the solver {self.solver}"
-        self.refuse((self.features is not None and self.solver != "auto", both, "give one of them"))
+        self.refuse(self.features is not None and self.solver != "auto", f"features and the solver {self.solver}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -221,68 +219,74 @@ class KpcaFit(NamedTuple):
 
 def fit_components(rows: TrainingRows, options: KpcaOptions, progress: Progress | None = None) -> KpcaFit:
     """Return the components of rows; refuse a kernel that takes all rows for equal."""
-    points, kernel, search = rows.points, rows.kernel, _Search(rows, options, options.engine, progress)
+    points, kernel, search = rows.points, rows.kernel, _Search(options, progress)
     if not isinstance(points, Points) or kernel is None:
-        fit = search.by_matrix(GivenMatrix(np.asarray(points)), partial(GivenExpansion, np.arange(len(points))))
+        found = search.by_matrix(GivenMatrix(np.asarray(points)), partial(GivenExpansion, np.arange(len(points))))
     elif options.features is not None:
-        fit = search.by_features(options.features, points, kernel)
+        found = search.by_features(options.features, points, kernel)
     elif isinstance(kernel, Linear):
-        fit = search.by_columns(points, kernel)
+        found = search.by_columns(points, kernel)
     else:
-        fit = search.by_matrix(matrix_of(kernel, points), partial(Expansion, kernel, points))
-    if not fit.model.n_components:
+        found = search.by_matrix(matrix_of(kernel, points), partial(Expansion, kernel, points))
+    model = KpcaModel.of(rows, constants=rows.constants, **found)
+    if not model.n_components:
         what = f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal"
         hint = "choose another bandwidth, scale the columns, or look at them with `kerntest inspect`"
         raise UndecidedError(what, hint=hint, code="undecided.no_component")
-    return fit
+    return KpcaFit(model, search.solver, (*search.warnings, *_value_warnings(model.eigenvalues, options.components)))
 
 
 def _overflow(told: str, hint: str) -> UndecidedError:
     return UndecidedError(told, hint=f"{hint} by a large number", code="undecided.overflow")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """The search for the components of some rows."""
+    """The search for the parts of a model: its expansion, the mean and its square, eigenvalues and the trace.
 
-    rows: TrainingRows
-    options: KpcaOptions
-    engine: Engine
-    progress: Progress | None
+    It leaves which solver found them, and what a reader must know of it.
+    """
 
-    def by_matrix(self, matrix: Matrix, over: Callable[[Array, Array], Expansion | GivenExpansion]) -> KpcaFit:
+    def __init__(self, options: KpcaOptions, progress: Progress | None) -> None:
+        self.options, self.progress, self.solver, self.warnings = options, progress, "covariance", list[str]()
+
+    def by_matrix(self, matrix: Matrix, over: Callable[[Array, Array], Expansion | GivenExpansion]) -> dict[str, Any]:
         """Return components from the eigenvectors v of HKH: coefficients v / sqrt(eigenvalue)."""
-        centred, found, trace, warnings = self._eigenpairs(matrix)
+        centred, found, trace = self._eigenpairs(matrix)
         coefficients, n = found.vectors / np.sqrt(found.values), centred.n
         # New rows are centred by a constant only if the coefficients sum up to 0.
         coefficients -= coefficients.mean(axis=0)
-        expansion, square = over(coefficients, -(coefficients.T @ centred.row_means)), float(centred.row_means.mean())
-        return self._fit((expansion, np.full(n, 1.0 / n), square, found.values, trace), found.solver, warnings)
+        return {
+            "expansion": over(coefficients, -(coefficients.T @ centred.row_means)),
+            "mean": np.full(n, 1.0 / n),
+            "mean_square": float(centred.row_means.mean()),
+            "eigenvalues": found.values,
+            "trace": trace,
+        }
 
-    def _eigenpairs(self, matrix: Matrix) -> tuple[CentredMatrix, Eigenpairs, float, tuple[str, ...]]:
-        """Return HKH, its leading eigenpairs, its trace, and what a reader must know before trusting them."""
+    def _eigenpairs(self, matrix: Matrix) -> tuple[CentredMatrix, Eigenpairs, float]:
+        """Return HKH, its leading eigenpairs and its trace."""
+        options = self.options
         with np.errstate(over="ignore", invalid="ignore"):
-            centred = CentredMatrix(matrix, self.engine, progress=self.progress)
+            centred = CentredMatrix(matrix, options.engine, progress=self.progress)
         if not np.isfinite([centred.trace, centred.rounding]).all():
             way_out = "divide the matrix, or the weights of the kernel,"
             raise _overflow("the sums of the kernel matrix overflow", way_out)
-        options = self.options
         found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
-        warnings = list(self._value_warnings(found.values))
-        total, largest = float(found.values.sum()), float(found.values.max(initial=0.0))
+        self.solver, total = found.solver, float(found.values.sum())
+        largest = float(found.values.max(initial=0.0))
         if found.smallest < -max(NEGATIVE * largest, centred.rounding):
             more = f"their own sum, which is more than the {centred.trace:.3g} of all eigenvalues"
             told = (
                 f"the kernel is not positive definite: HKH has an eigenvalue of {found.smallest:.3g} (the largest is "
                 f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of "
             )
-            warnings.insert(0, told + (more if total > centred.trace else "the sum of all"))
+            self.warnings.append(told + (more if total > centred.trace else "the sum of all"))
         if not found.converged:
             told = "the eigenvalues have not converged: they lie too close together for Lanczos"
-            warnings.append(f"{told}; --solver dense finds them")
-        return centred, found, max(centred.trace, total), tuple(warnings)
+            self.warnings.append(f"{told}; --solver dense finds them")
+        return centred, found, max(centred.trace, total)
 
-    def by_columns(self, points: Points, kernel: Linear) -> KpcaFit:
+    def by_columns(self, points: Points, kernel: Linear) -> dict[str, Any]:
         """Return components of the linear kernel: ordinary principal components, axes in the space of the columns.
 
         The centres are these axes and the mean of the rows, whatever the number of rows and columns.
@@ -294,72 +298,57 @@ class _Search:
             way_out = "leave out --scale none, or divide the columns"
             raise _overflow(f"the kernel '{kernel}' overflows on these data", way_out)
         if self.options.solver == "auto" and width <= n:
-            found = leading_directions(lambda part: points.numeric[part], n, self.options.components, self.engine)
-            solver, warnings = "covariance", self._value_warnings(found.values)
+            count, engine = self.options.components, self.options.engine
+            found = leading_directions(lambda part: points.numeric[part], n, count, engine)
         else:
             # HKH is that of the deviations, whose products keep the digits in which far-off rows differ.
             near = points.numeric.mean(axis=0)
             moved = points.numeric - near
             rest = moved.mean(axis=0)
             moved -= rest
-            _, pairs, trace, warnings = self._eigenpairs(matrix_of(kernel, Points(moved, points.codes)))
-            axes = moved.T @ (pairs.vectors / np.sqrt(pairs.values))
-            found, solver = Directions(pairs.values, axes, near + rest, trace), pairs.solver
-        count = len(found.values)
-        codes = np.zeros((count + 1, points.codes.shape[1]), dtype=np.int64)
-        centres, which = Points(np.vstack([found.axes.T, found.mean]), codes), np.eye(count + 1)
-        expansion = Expansion(kernel, centres, which[:, :count], -(found.axes.T @ found.mean))
-        square = float(found.mean @ found.mean)
-        return self._fit((expansion, which[count], square, found.values, found.trace), solver, warnings)
+            _, pairs, trace = self._eigenpairs(matrix_of(kernel, Points(moved, points.codes)))
+            found = Directions(pairs.values, moved.T @ (pairs.vectors / np.sqrt(pairs.values)), near + rest, trace)
+        codes = np.zeros((len(found.values) + 1, points.codes.shape[1]), dtype=np.int64)
+        centres, which = Points(np.vstack([found.axes.T, found.mean]), codes), np.eye(len(codes))
+        return _along(found, partial(Expansion, kernel, centres, which[:, :-1]), which[-1])
 
-    def by_features(self, text: str, points: Points, kernel: Kernel) -> KpcaFit:
+    def by_features(self, text: str, points: Points, kernel: Kernel) -> dict[str, Any]:
         """Return components of explicit features, a block of rows at a time."""
-        features, n = make_features(text, kernel, points, self.options.seed), len(points)
+        features, n, options = make_features(text, kernel, points, self.options.seed), len(points), self.options
 
         def block(part: slice, axes: Array | None = None) -> Array:
             return features.of_block(points.take(part), axes)
 
-        count, engine = self.options.components, self.engine
-        found = leading_directions(block, n, count, engine, projected=block, progress=self.progress)
-        expansion = GivenExpansion(np.arange(features.size), found.axes, -(found.axes.T @ found.mean))
-        square, trace = float(found.mean @ found.mean), found.trace
+        found = leading_directions(
+            block, n, options.components, options.engine, projected=block, progress=self.progress
+        )
+        parts = _along(found, partial(GivenExpansion, np.arange(features.size), found.axes), found.mean)
         if features.kind == "nystroem":
             # What the features miss is variance too, and known without the matrix.
-            trace = max(trace, float(kernel.diagonal(points).sum()) - n * square)
-        warnings = self._value_warnings(found.values)
-        return self._fit((expansion, found.mean, square, found.values, trace), "covariance", warnings, features)
+            parts["trace"] = max(found.trace, float(kernel.diagonal(points).sum()) - n * parts["mean_square"])
+        return parts | {"features": features}
 
-    def _fit(
-        self,
-        found: tuple[Expansion | GivenExpansion, Array, float, Array, float],
-        solver: str,
-        warnings: tuple[str, ...],
-        features: FeatureMap | None = None,
-    ) -> KpcaFit:
-        """Return the model of an expansion, the mean and its square, eigenvalues and the trace."""
-        expansion, mean, square, values, trace = found
-        model = KpcaModel(
-            encoder=self.rows.encoder,
-            expansion=expansion,
-            n_train=len(self.rows),
-            features=features,
-            mean=mean,
-            mean_square=square,
-            eigenvalues=values,
-            trace=trace,
-            constants=self.rows.constants,
-        )
-        return KpcaFit(model, solver, warnings)
 
-    def _value_warnings(self, values: Array) -> tuple[str, ...]:
-        """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""
-        asked, found, warnings = self.options.components, len(values), []
-        if found < asked:
-            there = f"{asked:,} components were asked for, and there {'is' if found == 1 else 'are'} {found:,}"
-            warnings.append(f"{there}: no further eigenvalue is above rounding")
-        tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
-        if len(tied):
-            more = ", and so have later ones" if len(tied) > 1 else ""
-            same = f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding{more}"
-            warnings.append(f"{same}: which axes they are is arbitrary")
-        return tuple(warnings)
+def _along(found: Directions, over: Callable[[Array], Expansion | GivenExpansion], mean: Array) -> dict[str, Any]:
+    """Return the parts of a model of axes, over which the mean has these coefficients."""
+    return {
+        "expansion": over(-(found.axes.T @ found.mean)),
+        "mean": mean,
+        "mean_square": float(found.mean @ found.mean),
+        "eigenvalues": found.values,
+        "trace": found.trace,
+    }
+
+
+def _value_warnings(values: Array, asked: int) -> list[str]:
+    """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""
+    found, warnings = len(values), []
+    if found < asked:
+        there = f"{asked:,} components were asked for, and there {'is' if found == 1 else 'are'} {found:,}"
+        warnings.append(f"{there}: no further eigenvalue is above rounding")
+    tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
+    if len(tied):
+        more = ", and so have later ones" if len(tied) > 1 else ""
+        same = f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding{more}"
+        warnings.append(f"{same}: which axes they are is arbitrary")
+    return warnings

@@ -80,7 +80,7 @@ class RidgeOptions(LearnerOptions):
         if self.cv is not None:
             whole_number("cv", self.cv, at_least=2)
             both = f"--cv {self.cv} and --criterion {self.criterion}"
-            self.refuse((self.criterion not in {"loo", "cv"}, both, "--criterion cv chooses by folds"))
+            self.refuse(self.criterion not in {"loo", "cv"}, both, "--criterion cv chooses by folds")
 
     @property
     def chosen_by(self) -> Criterion:

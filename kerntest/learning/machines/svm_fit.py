@@ -25,7 +25,7 @@ from kerntest.learning.learner import FittedModel, LearnerOptions, sized
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
-from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, make_features
+from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, as_points, make_features
 from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, matrix_of
 
 if TYPE_CHECKING:
@@ -88,28 +88,25 @@ class SvmOptions(LearnerOptions):
         if self.nu is not None:
             sized("nu", self.nu, (0.0, 1.0), "0.1 is usual")
         self.weights = _named_weights(self.class_weight)
-        task, method, one = f"--task {self.task}", f"--method {self.method}", "give one of them"
+        task, method, classes = f"--task {self.task}", f"--method {self.method}", "it is for classes"
         given = {
-            task: True,
             "--nu": self.nu is not None,
             "--hard-margin": self.hard_margin,
             "--class-weight": self.weights is not None,
             "--probability": self.probability,
-            method: self.method != "svm",
             "--features": self.features is not None,
+            task: self.task != "classify",
+            method: self.method != "svm",
         }
-        of_svm, of_classes = ["--nu", "--hard-margin", "--class-weight"], ["--hard-margin", "--class-weight"]
-        pairs = [
-            ("--nu", "--hard-margin", one),
+        for one, other, hint in (
+            ("--nu", "--hard-margin", "give one of them"),
             ("--nu", "--class-weight", "use --C with weights"),
             ("--nu", "--task regress", "use --C and --epsilon"),
-            *((name, task, "it is for classes") for name in [*of_classes, "--probability", method]),
-            *((method, name, "it belongs to --method svm") for name in of_svm),
-            ("--method mean", "--features", one),
-            ("--method mean", "--probability", one),
-        ]
-        both = [(one, other, hint) for one, other, hint in pairs if given.get(one) and given.get(other)]
-        self.refuse(*((other != "--task classify", f"{one} and {other}", hint) for one, other, hint in both))
+            *((name, task, classes) for name in ("--hard-margin", "--class-weight", "--probability", method)),
+            *((method, name, "it belongs to --method svm") for name in ("--nu", "--hard-margin", "--class-weight")),
+            *(("--method mean", name, "give one of them") for name in ("--features", "--probability")),
+        ):
+            self.refuse(given.get(one) and given.get(other), f"{one} and {other}", hint)
 
     def stored(self) -> dict[str, Any]:
         """Return the options as a model file keeps them, weights by the names of their classes."""
@@ -150,26 +147,20 @@ class SvmOptions(LearnerOptions):
 
 def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
     """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'; balanced as it is."""
-    code, weights = "usage.class_weight", dict[str, float]()
-    if given is None or (isinstance(given, str) and given == BALANCED):
+    if given is None or given == BALANCED:
         return given
+    code, hint = "usage.class_weight", "write --class-weight balanced, or --class-weight 'good:1,bad:5'"
     if isinstance(given, Mapping):
-        weights = {_class_name(label): weight for label, weight in given.items()}
-    elif not isinstance(given, str):
-        told = f"class_weight is 'balanced' or a mapping of classes to weights, not a {type(given).__name__}"
-        raise UsageError(told, hint="such as {'good': 1, 'bad': 5}", code=code)
-    for part in given.split(",") if isinstance(given, str) else ():
-        name, _, number = part.rpartition(":")
+        pairs = [(_class_name(label), weight) for label, weight in given.items()]
+    else:
         try:
-            weight = float(number)
-        except ValueError:
-            name = ""
-        if not name:
-            hint = "write --class-weight balanced, or --class-weight 'good:1,bad:5'"
-            raise UsageError(f"{part.strip()!r} is no class with a weight", hint=hint, code=code)
-        if name.strip() in weights:
-            raise UsageError(f"--class-weight has {name.strip()!r} twice", hint="give each class one weight", code=code)
-        weights[name.strip()] = weight
+            parts = [part.rpartition(":") for part in given.split(",")]
+            pairs = [(name.strip(), float(weight)) for name, _, weight in parts]
+        except (AttributeError, ValueError) as error:
+            raise UsageError(f"{given!r} are no weights of classes", hint=hint, code=code) from error
+    weights = dict(pairs)
+    if len(weights) < len(pairs):
+        raise UsageError(f"{given!r} has a class twice", hint="give each class one weight", code=code)
     for name, weight in weights.items():
         sized(f"the weight of {name!r}", weight, COSTS, code=code)
     return {name: float(weight) for name, weight in weights.items()}
@@ -215,8 +206,8 @@ class SvmModel(FittedModel):
         if self.classes is None:
             return "a classifier has classes"
         count = len(self.classes.names)
-        if sorted(self.pairs) != ([] if mean else list(combinations(range(count), 2))):
-            return f"its pairs are not those of {count:,} classes, each once"
+        if list(self.pairs) != ([] if mean else list(combinations(range(count), 2))):
+            return f"its pairs are not those of {count:,} classes, each once, in order"
         fits = scores == (count if mean else len(self.pairs))
         return None if fits else f"its {scores:,} scores are not those of {count:,} classes"
 
@@ -242,7 +233,7 @@ class SvmModel(FittedModel):
 
     def _votes(self, seconds: Array) -> Array:
         """Return the votes for each class, where those of each pair are so many for the second class and 1 in all."""
-        votes = np.zeros((len(seconds), max(max(pair) for pair in self.pairs) + 1))
+        votes = np.zeros((len(seconds), self.pairs[-1][1] + 1))
         for place, (i, j) in enumerate(self.pairs):
             votes[:, j] += seconds[:, place]
             votes[:, i] += 1.0 - seconds[:, place]
@@ -250,7 +241,7 @@ class SvmModel(FittedModel):
 
     def probabilities(self, scores: Array) -> Array:
         """Return the probability of every class, shape (n, classes); two classes agree with the decision."""
-        count = max(max(pair) for pair in self.pairs) + 1
+        count = self.pairs[-1][1] + 1
         pairwise = np.full((len(scores), count, count), 0.5)
         for (i, j), sigmoid, column in zip(self.pairs, self.sigmoids, scores.T, strict=True):
             second = sigmoid_probability(sigmoid, column)
@@ -348,30 +339,27 @@ class Machines:
         for place, machine in enumerate(found):
             coefficients[machine.rows, place] = machine.solution.coefficients
             bounded[machine.rows] |= np.abs(machine.solution.coefficients) >= machine.limits * (1.0 - 1e-9)
-        support, target = np.flatnonzero((coefficients != 0).any(axis=1)), rows.names[0] if rows.names else None
-        solutions = tuple(machine.solution for machine in found)
-        expansion = self._expansion(coefficients[support], np.array([one.intercept for one in solutions]), support)
-        model = SvmModel(
+        support, solutions = np.flatnonzero((coefficients != 0).any(axis=1)), [machine.solution for machine in found]
+        model = SvmModel.of(
+            rows,
+            expansion=self._expansion(coefficients[support], np.array([one.intercept for one in solutions]), support),
+            features=self.features,
             task=options.task,
             method=self.method,
-            encoder=rows.encoder,
-            expansion=expansion,
             pairs=tuple(pairs),
-            target=target,
+            target=rows.names[0] if rows.names else None,
             classes=rows.classes,
-            features=self.features,
-            n_train=len(rows),
         )
-        minimised = [one for one in solutions if not math.isnan(one.objective)]
+        minimised = self.method == "svm"
         return SvmFit(
             model,
-            solutions,
+            tuple(solutions),
             support,
             int(bounded.sum()),
             # Pairs of classes with one nu have a cost each.
             found[0].C if options.nu is None or len(found) == 1 else None,
-            sum(one.objective for one in minimised) if minimised else None,
-            sum(one.dual_objective for one in minimised) if minimised else None,
+            sum(one.objective for one in solutions) if minimised else None,
+            sum(one.dual_objective for one in solutions) if minimised else None,
             max((one.gap for one in solutions if one.gap is not None), default=None),
             sum(one.iterations for one in solutions),
             all(one.converged for one in solutions),
@@ -380,13 +368,12 @@ class Machines:
     def _expansion(self, weights: Array, intercepts: Array, support: NDArray[np.intp]) -> Expansion | GivenExpansion:
         """Return the scores as an expansion over the rows that support them, or over features."""
         points, kernel = self.rows.points, self.rows.kernel
-        if not isinstance(points, Points) or kernel is None:
+        if self.features is not None and self.factor is not None:
+            # Linear in the features: the coefficients of the rows sum up to one weight for each feature.
+            return GivenExpansion(np.arange(self.features.size), self.factor[support].T @ weights, intercepts)
+        if kernel is None:
             return GivenExpansion(support, weights, intercepts)
-        if self.features is None or self.factor is None:
-            return Expansion(kernel, points.take(support), weights, intercepts)
-        # Linear in the features: the coefficients of the rows sum up to one weight for each feature.
-        weights = self.factor[support].T @ weights
-        return GivenExpansion(np.arange(len(weights)), weights, intercepts)
+        return Expansion(kernel, as_points(points).take(support), weights, intercepts)
 
     def _members(self, i: int, j: int) -> tuple[NDArray[np.intp], Array]:
         """Return the rows of two classes, and -1 or 1 for each."""
@@ -502,23 +489,21 @@ class Machines:
 
         Cost: O(n) for each mistake, and n kernel values for each row that was ever mistaken.
         """
-        part, n = Repeated(self.matrix, rows), len(rows)
-        rng, mistakes, settled = np.random.default_rng((self.options.seed, 1)), 0, False
-        coefficients, outputs, intercept = np.zeros(n), np.zeros(n), 0.0
+        part, n, rng = Repeated(self.matrix, rows), len(rows), np.random.default_rng((self.options.seed, 1))
+        coefficients, outputs, intercept, mistakes, settled = np.zeros(n), np.zeros(n), 0.0, 0, False
 
         @lru_cache(maxsize=KEPT_NUMBERS // n)
         def row_of(row: int) -> Array:
             return np.asarray(part.block(np.array([row]), slice(None))[0])
 
         for _ in range(EPOCHS):
-            order, settled = rng.permutation(n), True
-            while (wrong := signs[order] * (outputs[order] + intercept) <= 0).any():
-                first = int(np.argmax(wrong))
-                row, order, settled = int(order[first]), order[first + 1 :], False
-                outputs += signs[row] * row_of(row)
-                coefficients[row] += signs[row]
-                intercept += float(signs[row])
-                mistakes += 1
+            settled = True
+            for row in rng.permutation(n).tolist():
+                if signs[row] * (outputs[row] + intercept) <= 0:
+                    outputs += signs[row] * row_of(row)
+                    coefficients[row] += signs[row]
+                    intercept += float(signs[row])
+                    mistakes, settled = mistakes + 1, False
             if settled:
                 break
         found = Solution(coefficients, intercept, outputs, iterations=mistakes, converged=settled, method="perceptron")
