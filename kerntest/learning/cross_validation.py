@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.errors import DataError, UndecidedError, UsageError, counted, whole_number
+from kerntest.errors import DataError, UndecidedError, UsageError, counted, listed, whole_number
 from kerntest.kernels.base import Points
 from kerntest.report.results.learning_record import GridCell, GridSearch
 
@@ -69,9 +69,8 @@ def sparse_classes_warning(labels: Codes, k: int, classes: Sequence[str], cluste
     sparse = [(repr(classes[code]), count) for code, count in sorted(_sizes(labels, clusters)) if count < k]
     if not sparse:
         return None
-    named = ", ".join(f"{name} ({counted(count, _unit(clusters))})" for name, count in sparse[:CLASSES_NAMED])
-    more = f" and {len(sparse) - CLASSES_NAMED} more" if len(sparse) > CLASSES_NAMED else ""
-    return f"not every one of {k} folds has a row of each class: {named}{more}"
+    named = listed([f"{name} ({counted(count, _unit(clusters))})" for name, count in sparse], CLASSES_NAMED)
+    return f"not every one of {k} folds has a row of each class: {named}"
 
 
 def train_test_split(

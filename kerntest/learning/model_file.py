@@ -81,9 +81,11 @@ LARGEST_MANIFEST = 64 * 2**20
 LONGEST_DIRECTORY = 2**20
 # Before the entries of an .npy file.
 LONGEST_HEADER = 4096
+# Of a value in a message.
+LONGEST_SHOWN = 40
 # Larger counts are no floats.
 LARGEST_COUNT = 2**53
-# Where the name in the file is another one.
+# Where the name in the file, not in an object within it, is another one.
 NAMES = {"columns": "centres", "kind": "features", "lambda_": "lambda"}
 # The field whose null says that a part is not there.
 ABSENT = {"spread": "spread_floor"}
@@ -113,11 +115,15 @@ class Member:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFile:
-    """What a model file holds, checked; what the learner put into the manifest only for being JSON. Arrays are read-only."""
+    """What a model file holds, checked; what the learner put into the manifest only for being JSON. Arrays are read-only.
+
+    An object within the manifest is read as a file of its own, which `place` names.
+    """
 
     manifest: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
     name: str
+    place: str = ""
 
     @property
     def kind(self) -> str:
@@ -134,8 +140,8 @@ class ModelFile:
     def field(self, name: str, kind: Any) -> Any:
         """Return a field of the manifest that must be of a type."""
         if name not in self.manifest:
-            raise damaged(self.name, f"{name} is missing in its manifest")
-        return from_plain(kind, self.manifest[name], self.name, name)
+            raise damaged(self.name, f"{self.place}{name} is missing in its manifest")
+        return from_plain(kind, self.manifest[name], self.name, f"{self.place}{name}")
 
 
 def save_model(path: str | PathLike[str], model: FittedModel, parameters: dict[str, Any], *, force: bool) -> None:
@@ -361,10 +367,13 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _part(file: ModelFile, kind: Any, prefix: str = "", /, **made: Any) -> Any:
-    """Return a dataclass of what `_put` stored, and of what is made of it already; a field may be newer than the file."""
+    """Return a dataclass of what `_put` stored, and of what is made of it already; a field may be newer than the file.
+
+    It may say more of itself: `flaw()`, what is wrong with values whose types are right.
+    """
     newer = {one.name for one in fields(kind) if one.default is not MISSING}
     for name, hint in _hints(kind).items():
-        stored = prefix + NAMES.get(name, name)
+        stored = name if file.place else prefix + NAMES.get(name, name)
         if name in made:
             continue
         if get_origin(hint) is Annotated:
@@ -372,14 +381,14 @@ def _part(file: ModelFile, kind: Any, prefix: str = "", /, **made: Any) -> Any:
         elif hint is Points:
             numeric, codes = file.array(f"{stored}_numeric", "float64", 2), file.array(f"{stored}_codes", "int64", 2)
             made[name] = Points(numeric, codes)
-        elif name in ABSENT:
+        elif name in ABSENT and not file.place:
             there = file.field(ABSENT[name], float | None) is not None
             made[name] = _part(file, get_args(hint)[0], f"{name}_") if there else None
         elif stored in file.manifest or name not in newer:
             made[name] = file.field(stored, hint)
     part = kind(**made)
-    if flaw := part.flaw():
-        raise damaged(file.name, flaw)
+    if flaw := part.flaw() if hasattr(part, "flaw") else None:
+        raise damaged(file.name, f"{file.place}{flaw}")
     return part
 
 
@@ -436,10 +445,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, plain: Any, model: str, place: str) -> Any:
-    """Return the value of a type that `to_plain` wrote; ModelError, which says where, if it is none.
-
-    A dataclass may say more of itself: `flaw()`, what is wrong with a value whose types are right.
-    """
+    """Return the value of a type that `to_plain` wrote; ModelError, which says where, if it is none."""
     origin, inner = get_origin(kind), get_args(kind)
     if (kind is str and isinstance(plain, str)) or (kind is int and type(plain) is int and 0 <= plain <= LARGEST_COUNT):
         return plain
@@ -447,8 +453,11 @@ def from_plain(kind: Any, plain: Any, model: str, place: str) -> Any:
     if kind is float and type(plain) in {int, float} and abs(plain) < math.inf:
         with suppress(OverflowError):
             return float(plain)
-    if is_dataclass(kind):
-        return _record(kind, plain, model, place)
+    if is_dataclass(kind) and isinstance(plain, dict):
+        # Strange fields may change what the others mean.
+        if strange := sorted(plain.keys() - {one.name for one in fields(kind)}):
+            raise damaged(model, f"{place} has unknown fields: {listed(strange)}")
+        return _part(ModelFile(plain, {}, model, f"{place}."), kind)
     if origin in {Union, UnionType}:
         return None if plain is None else from_plain(inner[0], plain, model, place)
     if origin is Literal and isinstance(plain, str) and plain in inner:
@@ -465,32 +474,12 @@ def from_plain(kind: Any, plain: Any, model: str, place: str) -> Any:
         int: f"a whole number from 0 to {LARGEST_COUNT:,}",
         float: "a finite number",
     }
-    wanted |= {dict: "an object", tuple: "a list", Literal: " or ".join(map(repr, inner))}
-    raise damaged(model, f"{place} must be {wanted[origin or kind]}, not {_shown(plain)}")
-
-
-def _record(kind: Any, plain: Any, model: str, place: str) -> Any:
-    """Return the dataclass that an object stands for; neither may have fields that the other has not."""
-    if not isinstance(plain, dict):
-        raise damaged(model, f"{place} must be an object, not {_shown(plain)}")
-    types = _hints(kind)
-    # Strange ones may change what the others mean.
-    if strange := sorted(plain.keys() - types.keys()):
-        raise damaged(model, f"{place} has unknown fields: {listed(strange)}")
-    for missing in (one.name for one in fields(kind) if one.default is MISSING and one.name not in plain):
-        raise damaged(model, f"{place}.{missing} is missing in its manifest")
-    made = kind(**{name: from_plain(types[name], one, model, f"{place}.{name}") for name, one in plain.items()})
-    if flaw := made.flaw() if hasattr(made, "flaw") else None:
-        raise damaged(model, f"{place}.{flaw}")
-    return made
+    wanted |= {tuple: "a list", Literal: " or ".join(map(repr, inner))}
+    raise damaged(model, f"{place} must be {wanted.get(origin or kind, 'an object')}, not {_shown(plain)}")
 
 
 def _shown(value: Any) -> str:
     """Return a value of JSON for a message: short, and on one line."""
-    if isinstance(value, str):
-        return shown_value(value)
     if isinstance(value, (list, dict)):
         return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value):,}"
-    if isinstance(value, int) and value.bit_length() > 64:
-        return "a huge number"
-    return json.dumps(value)
+    return shown_value(value) if isinstance(value, str) else json.dumps(value)[:LONGEST_SHOWN]

@@ -402,7 +402,7 @@ def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_the
             for wrong, message in [
                 ({"kind": "complex"}, "kind must be 'number' or 'boolean' or 'text' or 'date', not 'complex'"),
                 ({"centre": True}, "centre must be a finite number, not true"),
-                ({"centre": 10**400}, "centre must be a finite number, not a huge number"),
+                ({"centre": 10**400}, "centre must be a finite number, not 1000000"),
                 ({"spread": 0}, "spread must be a positive number, not 0"),
                 ({"unit": []}, "unknown fields: unit"),
             ]

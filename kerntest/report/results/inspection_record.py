@@ -128,10 +128,14 @@ WIDEST_VALUE = 24
 
 def table_summary(report: TableReport) -> words.Summary:
     """Return what a file holds in words: a line for each column, however many there are."""
-    used = sum(column.use == "used" for column in report.columns)
+    rows, used = [], sum(column.use == "used" for column in report.columns)
     columns = words.counted(len(report.columns), "column")
     if used < len(report.columns):
         columns += f", of which a test would use {used:,}"
+    for one in report.columns:
+        use = one.use if one.note is None else f"{one.use}: {words.visible(one.note)}"
+        counts = (f"{one.missing:,}", f"{one.different:,}", values_text(one))
+        rows.append((words.visible(one.name), one.type, *counts, words.Cell(use, ROLES[one.use])))
     table = words.ResultTable(
         (
             ("column", "name"),
@@ -141,20 +145,7 @@ def table_summary(report: TableReport) -> words.Summary:
             ("values", "text"),
             ("in a test", "text"),
         ),
-        tuple(
-            (
-                words.visible(column.name),
-                column.type,
-                f"{column.missing:,}",
-                f"{column.different:,}",
-                values_text(column),
-                words.Cell(
-                    column.use if column.note is None else f"{column.use}: {words.visible(column.note)}",
-                    ROLES[column.use],
-                ),
-            )
-            for column in report.columns
-        ),
+        tuple(rows),
     )
     title = f"{words.visible(report.name)}: {words.counted(report.rows, 'row')}, {columns}"
     warnings = tuple(words.visible(warning) for warning in report.warnings)
