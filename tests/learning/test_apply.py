@@ -369,7 +369,7 @@ def test_missing_values_are_refused_left_out_or_left_empty(applied, changed, mod
         ("size", "inf", r"line \d+: column 'size' holds 'inf', which is not a finite number"),
         ("size", "007", "column 'size' holds '007', which is not a number"),
         ("day", "soon", r"line \d+: column 'day' holds 'soon', which is not a date"),
-        ("colour", "violet", r"holds 'violet', unknown to .*kind.kt, in 1 row \(the first in line \d+\)"),
+        ("colour", "violet", r"line \d+: column 'colour' holds 'violet', unknown to .*kind.kt, in 1 row"),
     ],
 )
 def test_a_value_that_does_not_fit_is_named_with_its_line(applied, changed, column, value, message):

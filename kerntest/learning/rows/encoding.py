@@ -11,32 +11,29 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, missing_hint
-from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, standardize
+from kerntest.data.column_types import as_text, missing_hint, value_problem
+from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, infinity, standardize
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
-from kerntest.errors import DataError, counted, listed, shown_value, suggest
+from kerntest.errors import DataError, counted, listed, suggest
 from kerntest.kernels.base import Points
 from kerntest.report.results.application_record import VALUES_SHOWN, UnknownLevels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
     from kerntest.data.written_values import Form
     from kerntest.kernels.base import Array, Codes
 
-    Rows = NDArray[np.intp]
 
 Scale: TypeAlias = Literal["standardize", "none"]
 # The standard deviation of numbers as small as numbers get may round to 0.
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+OTHER_VALUE = "correct the value, or leave its row out"
 # As columns are called in a file without a header.
 _BY_POSITION = re.compile(r"x[1-9]\d*", re.ASCII)
-_LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NUMBER_WITH_COMMA = re.compile(r"\s*[+-]?[\d.]+(?:,\d+)+[\d.]*\s*", re.ASCII)
 
 
@@ -183,22 +180,33 @@ class Encoder:
         training row, and is told. Numbers that arrive where text was (a column of codes without a letter among them) are
         compared by value; text that arrives where numbers were must consist of numbers.
         """
-        incoming = _Incoming(apply_missing(self.select(table, name=name), "error")[0], name)
-        numeric = np.empty((table.n_rows, len(self.numeric)))
+        table = self.select(table, name=name)
+        apply_missing(table, "error")
+        numeric, codes = (
+            np.empty((table.n_rows, len(self.numeric))),
+            np.empty((table.n_rows, len(self.categories)), int),
+        )
         for place, spec in enumerate(self.numeric):
-            numeric[:, place] = incoming.numbers(spec)
-        codes, strange = np.empty((table.n_rows, len(self.categories)), dtype=np.int64), list[UnknownLevels]()
+            numeric[:, place] = _numbers(spec, table, name)
+        strange: dict[int, UnknownLevels] = {}
         for place, spec in enumerate(self.categories):
-            codes[:, place], met = incoming.codes(spec)
-            strange += met
+            codes[:, place], met = _codes(spec, table[spec.name])
+            if met.rows:
+                strange[place] = met
         if strange and unknown == "error":
-            raise incoming.unknown_levels(self.categories, codes, strange)
+            place = min(strange)
+            raise _unknown_levels(self.categories[place], codes[:, place], table, [*strange.values()], name)
         scaled = self.scaled(numeric)
         if not np.isfinite(scaled).all():
             # The first column with such a value, and the first such row in it.
-            place, row = (int(one) for one in np.argwhere(~np.isfinite(scaled.T))[0])
-            raise incoming.not_finite(self.numeric[place], row, float(numeric[row, place]))
-        return Points(scaled, codes), tuple(strange)
+            place, row = np.argwhere(~np.isfinite(scaled.T))[0].tolist()
+            spec = self.numeric[place]
+            trouble = (
+                f"too far from the training rows of {name} to be scaled (their mean is {spec.centre:g}, their standard "
+                f"deviation {spec.spread:g})"
+            )
+            raise _unfit(table[spec.name], table, row, trouble, OTHER_VALUE, code="data.infinite_values")
+        return Points(scaled, codes), (*strange.values(),)
 
     def select(self, table: Table, *, name: str = "the model") -> Table:
         """Return the columns of the learner as they are in a table of new rows, found by name."""
@@ -208,9 +216,12 @@ class Encoder:
             raise _columns_missing(absent, table, [column for column in table.names if column not in wanted], name)
         chosen = table.select(self.names)
         for spec, column in zip(self.columns, chosen.columns, strict=True):
-            if (problem := column.problem) is not None and problem.kind is None:
-                hint = f"{name} was fitted to {spec.kind} there"
-                raise DataError(problem.error.message, hint=hint, code=problem.error.code, where=problem.error.where)
+            problem, hint = infinity(column, chosen), OTHER_VALUE
+            if column.problem is not None and column.problem.kind is None:
+                problem, hint = column.problem, f"{name} was fitted to {spec.kind} there"
+            if problem is not None:
+                error = problem.error
+                raise DataError(error.message, hint=hint, code=error.code, where=error.where)
         return chosen
 
     def flaw(self) -> str | None:
@@ -222,113 +233,77 @@ class Encoder:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Incoming:
-    """A table of new rows without missing values that has the columns of a model."""
-
-    table: Table
-    model: str
-
-    def numbers(self, spec: ColumnSpec) -> Array:
-        """Return a column of numbers or dates, shape (n,), in its own units."""
-        column = self.table[spec.name]
-        if column.kind == spec.kind:
-            return np.asarray(column.values)
-        read = [spec.form.read_again(level) if column.kind == "text" else None for level in column.levels]
-        values = np.array(read, dtype=np.float64)[column.values] if read else np.full(self.table.n_rows, np.nan)
-        if np.isnan(values).any():
-            raise self._not_a_number(spec, column, np.flatnonzero(np.isnan(values)))
+def _numbers(spec: ColumnSpec, table: Table, model: str) -> Array:
+    """Return a column of numbers or dates, shape (n,), in its own units; DataError for what is none."""
+    column = table[spec.name]
+    if column.kind == spec.kind:
+        return np.asarray(column.values)
+    read = [spec.form.read_again(level) if column.kind == "text" else None for level in column.levels]
+    values = np.array(read, dtype=np.float64)[column.values] if read else np.full(table.n_rows, np.nan)
+    odd = np.flatnonzero(np.isnan(values))
+    if not len(odd):
         return values
+    strange = [column.levels[code] for code in np.unique(column.values[odd])] if column.is_category else []
+    hint = f"{missing_hint(strange, table)}{OTHER_VALUE}"
+    if _NUMBER_WITH_COMMA.fullmatch(_value(column, odd[0])):
+        hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
+    elif 2 * len(odd) > len(values) > 1 or column.kind != "text":
+        hint = f"write {spec.name!r} as in training, such as {spec.form.example}, or train with rows written as these"
+    said = (
+        f"which is not a {spec.form.noun} ({len(values) - len(odd):,} of {len(values):,} values are), but {model} was "
+        f"fitted to {spec.kind}s{f' written as {spec.written}' if spec.written else ''}"
+    )
+    raise _unfit(column, table, int(odd[0]), said, hint)
 
-    def codes(self, spec: ColumnSpec) -> tuple[Codes, list[UnknownLevels]]:
-        """Return a column of categories as codes into the levels of the model, shape (n,); -1 for those that are told."""
-        column = self.table[spec.name]
-        text = column if column.is_category else as_text(column)
-        codes: Codes = np.array(_places(spec, column.kind, text.levels), dtype=np.int64)[text.values]
-        strange = np.flatnonzero(codes < 0)
-        if not len(strange):
-            return codes, []
-        if not column.is_category and len(strange) == len(codes) and not _alike(column, spec.levels):
-            value = _value(column, 0)
-            message = (
-                f"column {spec.name!r} is {column.kind} in {self.table.name} and {spec.kind} in {self.model} "
-                f"({self.table.place(0)}: {shown_value(value)})"
-            )
-            hint = f"give it as {spec.kind}, as in training; the values known are {listed(spec.levels, VALUES_SHOWN)}"
-            raise self._error(spec, 0, value, message, hint)
-        values = tuple(text.levels[code] for code in dict.fromkeys(text.values[strange].tolist()))
-        return codes, [UnknownLevels(spec.name, values, len(strange))]
 
-    def unknown_levels(self, specs: Sequence[ColumnSpec], codes: Codes, strange: Sequence[UnknownLevels]) -> DataError:
-        """Return the error for categories that no training row had: the first column in full, the others by name."""
-        first, *others = strange
-        (place,) = (place for place, spec in enumerate(specs) if spec.name == first.column)
-        spec, row, value = specs[place], int(np.argmax(codes[:, place] < 0)), first.values[0]
-        known = listed(list(map(repr, spec.levels)), VALUES_SHOWN)
-        hint = f"correct the value, leave those rows out, or let --unknown ignore it; {known} are known"
-        if close := suggest(value, spec.levels) if len(first.values) == 1 else None:
-            hint = f"did you mean {close!r}? Correct the value, or leave those rows out"
-        also = f"; so {'does' if len(others) == 1 else 'do'} {listed([repr(one.column) for one in others])}"
-        message = (
-            f"column {spec.name!r} of {self.table.name} holds {first.shown}, unknown to {self.model}, in "
-            f"{counted(first.rows, 'row')} (the first in {self.table.place(row)}){also if others else ''}"
-        )
-        return self._error(spec, row, value, message, hint, code="data.unknown_level")
+def _codes(spec: ColumnSpec, column: Column) -> tuple[Codes, UnknownLevels]:
+    """Return a column of categories as codes into the levels of the model, shape (n,); -1 for those that are told."""
+    text = column if column.is_category else as_text(column)
+    codes: Codes = np.array(_places(spec, column.kind, text.levels), dtype=np.int64)[text.values]
+    strange = text.values[codes < 0].tolist()
+    values = tuple(text.levels[code] for code in dict.fromkeys(strange))
+    return codes, UnknownLevels(spec.name, values, len(strange))
 
-    def not_finite(self, spec: ColumnSpec, row: int, value: float) -> DataError:
-        """Return the error for an infinity, and for a number so large that it is one after scaling."""
-        shown = _value(self.table[spec.name], row).strip() if self.table[spec.name].is_category else str(value)
-        trouble = "which is beyond 1.8e308, the largest number" if is_number(shown) else "which is not a finite number"
-        if math.isfinite(value):
-            trouble = (
-                f"too far from the training rows of {self.model} to be scaled (their mean is {spec.centre:g}, their "
-                f"standard deviation {spec.spread:g})"
-            )
-        message, hint = f"{self._holds(spec, row, shown)}, {trouble}", "correct the value, or leave its row out"
-        return self._error(spec, row, shown, message, hint, code="data.infinite_values")
 
-    def _not_a_number(self, spec: ColumnSpec, column: Column, odd: Rows) -> DataError:
-        """Return the error for what is no number, or no date, in these rows, where the others are."""
-        row, total = int(odd[0]), len(column.values)
-        value = _value(column, row)
-        strange = [column.levels[code] for code in np.unique(column.values[odd])] if column.is_category else []
-        hint = f"{missing_hint(strange, self.table)}correct the value, or leave its row out"
-        if _NUMBER_WITH_COMMA.fullmatch(value):
-            hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
-        elif 2 * len(odd) > total > 1 or column.kind != "text":
-            hint = (
-                f"write {spec.name!r} as in training, such as {spec.form.example}, or train with rows written as these"
-            )
-        message = (
-            f"{self._holds(spec, row, value)}, which is not a {spec.form.noun} ({total - len(odd):,} of {total:,} "
-            f"values are), but {self.model} was fitted to {spec.kind}s"
-        )
-        return self._error(spec, row, value, message + (f" written as {spec.written}" if spec.written else ""), hint)
+def _unknown_levels(
+    spec: ColumnSpec, codes: Codes, table: Table, strange: Sequence[UnknownLevels], model: str
+) -> DataError:
+    """Return the error for categories that no training row had: the first column in full, the others by name."""
+    first, *others = strange
+    known = listed(list(map(repr, spec.levels)), VALUES_SHOWN)
+    hint = f"{OTHER_VALUE}, or let --unknown ignore it; {known} are known"
+    said = f"unknown to {model}, in {counted(first.rows, 'row')}"
+    if len(first.values) > 1:
+        said += f" ({first.shown})"
+    elif close := suggest(first.values[0], spec.levels):
+        hint = f"did you mean {close!r}? {OTHER_VALUE.capitalize()}"
+    if others:
+        said += f"; so {'does' if len(others) == 1 else 'do'} {listed([repr(one.column) for one in others])}"
+    return _unfit(table[spec.name], table, int(np.argmax(codes < 0)), said, hint, code="data.unknown_level")
 
-    def _holds(self, spec: ColumnSpec, row: int, value: str) -> str:
-        return f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}"
 
-    def _error(
-        self, spec: ColumnSpec, row: int, value: str, message: str, hint: str, *, code: str = "data.types_differ"
-    ) -> DataError:
-        where = {**self.table.where(row), "column": spec.name, "value": value}
-        return DataError(message, hint=hint, code=code, where=where)
+def _unfit(
+    column: Column, table: Table, row: int, said: str, hint: str, *, code: str = "data.types_differ"
+) -> DataError:
+    """Return the error for a value that a model cannot take."""
+    return value_problem(column, table, row, said, hint=hint, value=_value(column, row), code=code).error
 
 
 def _columns_missing(absent: list[str], table: Table, others: Sequence[str], model: str) -> DataError:
-    """Return the error that lists the columns that are not there, and what they may be called instead."""
-    found = {name: close for name in absent if (close := suggest(name, tuple(others)))}
-    by_position = tuple(all(map(_BY_POSITION.fullmatch, names)) for names in (absent, table.names))
-    hint = f"did you mean {listed([f'{close!r} for {name!r}' for name, close in found.items()])}?"
-    if table.format == "csv" and by_position == (True, False):
-        hint = f"{model} knows its columns by position: if {table.name} has no header, --no-header says so"
-    elif table.format == "csv" and by_position == (False, True):
-        hint = f"{model} knows its columns by name: {table.name} needs a header, and no --no-header"
-    elif not found:
-        hint = comment_hint(table.names) or f"the columns are {listed(table.names, 20)}"
+    """Return the error that lists the columns that are not there, and what the first may be called instead."""
+    close = suggest(absent[0], tuple(others))
+    hint = comment_hint(table.names) or f"the columns are {listed(table.names, 20)}"
+    by_position = [all(map(_BY_POSITION.fullmatch, names)) for names in (absent, table.names)]
+    if table.format == "csv" and by_position[0] != by_position[1]:
+        ways = "name", f"{table.name} needs a header, and no --no-header"
+        if by_position[0]:
+            ways = "position", f"if {table.name} has no header, --no-header says so"
+        hint = f"{model} knows its columns by {ways[0]}: {ways[1]}"
+    elif close:
+        hint = f"did you mean {close!r}?"
     lacks = f"lacks {len(absent):,} columns that {model} needs: {listed([repr(name) for name in absent], 20)}"
     if len(absent) == 1:
-        lacks, hint = f"has no column {absent[0]!r}, which {model} needs", hint.replace(f" for {absent[0]!r}?", "?")
+        lacks = f"has no column {absent[0]!r}, which {model} needs"
     where = {"file": table.name, "column": absent[0]}
     return DataError(f"{table.name} {lacks}", hint=hint, code="data.columns_differ", where=where)
 
@@ -363,13 +338,7 @@ def _meaning(text: str) -> float | str | None:
     return number if abs(number) < EXACT_INTEGERS else None
 
 
-def _alike(column: Column, levels: Sequence[str]) -> bool:
-    """Say whether some level looks like the values of a column of numbers or dates."""
-    fits = is_number if column.kind == "number" else _LIKE_A_DATE.match
-    return any(fits(level) for level in levels)
-
-
-def _value(column: Column, row: int) -> str:
+def _value(column: Column, row: int | np.intp) -> str:
     """Return a value as text."""
     text = as_text(column.take(np.array([row])))
     return text.levels[int(text.values[0])]
