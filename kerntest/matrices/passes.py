@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -402,11 +401,6 @@ class KernelStack:
         self.hollow, self.centred_by_rows = hollow, centred_by_rows
         self.members = sum(len(kernels) for _, kernels in sources)
         self.laid = [[LaidOut(points.take(order), circle) for points, _ in sources] for order in orders]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """To other processes rows travel once, to be laid out there in every order."""
-        made = partial(KernelStack, hollow=self.hollow, centred_by_rows=self.centred_by_rows)
-        return made, (self.sources, self.orders, self.circle)
 
     def sent(self, engine: Engine) -> KernelStack:
         """Return the same with its rows where an engine computes."""

@@ -180,7 +180,7 @@ def test_random_permutations_have_a_limit_of_memory(monkeypatch):
     options = {"kernel_x": "linear", "kernel_y": "linear", "resampling": "random", "permutations": 10}
     hsic_test(x[:19], y[:19], **options)
     with pytest.raises(
-        UndecidedError, match=r"^random permutations of two kernels .* 20 rows are more than 19$"
+        UndecidedError, match=r"^random permutations of 2 kernels .* 20 rows are more than 19$"
     ) as caught:
         hsic_test(x, y, **options)
     assert caught.value.code == "undecided.memory"

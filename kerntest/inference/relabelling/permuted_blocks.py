@@ -251,11 +251,8 @@ def block_sums(
 
     Cost: O(n^2 (p + F) / 2) time, O(F b^2) memory. Sums have a fixed order.
     """
-    placed = points.take(blocks.order)
-    count = len(blocks.in_x)
-    engine = enough_for(engine, len(kernels) * len(points) ** 2 / 2)
-    # Columns side by side in memory, as the tiles walk down them.
-    placed = Points(np.asfortranarray(placed.numeric), np.asfortranarray(placed.codes)).sent(engine)
+    engine, count = enough_for(engine, len(kernels) * len(points) ** 2 / 2), len(blocks.in_x)
+    placed = points.take(blocks.order).by_columns().sent(engine)
     tiles = _tiles(blocks, TILE * placed.scale)
 
     def strip(number: int) -> Array:

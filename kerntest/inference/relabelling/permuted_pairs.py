@@ -17,7 +17,7 @@ from kerntest.inference.relabelling.shifts import (
     shift_sums,
 )
 from kerntest.inference.sides import ORDER_STREAM, Estimator, Resampling
-from kerntest.inference.statistic import CORRELATIONS_PER_ROW, Effect, dependence, factor, low_rank_dependence
+from kerntest.inference.statistic import Effect, dependence, factor, low_rank_dependence
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.elementary import Gaussian, Linear
@@ -314,9 +314,6 @@ def _cheaper_by_factors(sides: Sides, pairs: Pairs, share: float) -> dict[tuple[
     """Return the pairs whose correlations spare the lines of a matrix and cost less, with their factors; all or none."""
     factors = [{place: one.low_rank for place, one in enumerate(side) if one.low_rank is not None} for side in sides]
     possible = {(f, g): (factors[0][f], factors[1][g]) for f, g in pairs if f in factors[0] and g in factors[1]}
-    if len(pairs) == 1:
-        worthwhile = all(x.rank * y.rank <= CORRELATIONS_PER_ROW * len(x.columns) for x, y in possible.values())
-        return possible if worthwhile else {}
     needless = [{pair[side] for pair in possible} - {pair[side] for pair in {*pairs} - {*possible}} for side in (0, 1)]
     spared = sum(
         len(known[place].columns) * (LINES + LINES_PER_COLUMN * known[place].rank)

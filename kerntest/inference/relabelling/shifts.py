@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
@@ -324,8 +323,21 @@ def low_rank_sums(
     left = np.conj(np.fft.rfft(np.ascontiguousarray(still[:circle].T), axis=1))
     right = [np.fft.rfft(np.ascontiguousarray(columns[:circle].T), axis=1) for columns in moved]
     height, send = max(1, CORRELATED_ENTRIES // circle), engine.send
-    fixed = send(still[circle:]), [send(columns[circle:]) for columns in moved]
-    work = _Correlations(send(left), [*map(send, right)], fixed, circle)
+    ahead, behind, fixed = send(left), [*map(send, right)], send(still[circle:])
+    met = [send(columns[circle:]) for columns in moved]
+
+    def work(piece: tuple[int, Sequence[tuple[int, slice]]]) -> Array:
+        """Return the sums for every shift of one order over pairs (column of G, columns of H), shape (circle,)."""
+        order, pairs = piece
+        total = np.zeros(circle)
+        for a, some in pairs:
+            crossed = np.fft.irfft(ahead[a] * behind[order][some], n=circle, axis=1)
+            if len(fixed):
+                crossed += (fixed[:, a] @ met[order][:, some])[:, None]
+            np.square(crossed, out=crossed)
+            total += crossed.sum(axis=0)
+        return total
+
     some = [
         (a, slice(start, min(start + height, count)))
         for a, count in enumerate(needed)
@@ -338,9 +350,9 @@ def low_rank_sums(
         sums[order] += found
     if hollow:
         n, d, e = len(still), first.diagonal[places[0]], second.diagonal
-        ahead = np.conj(np.fft.rfft(d[:circle]))
+        transformed = np.conj(np.fft.rfft(d[:circle]))
         for order, place in enumerate(places):
-            crossed = np.fft.irfft(ahead * np.fft.rfft(e[place[:circle]]), n=circle)
+            crossed = np.fft.irfft(transformed * np.fft.rfft(e[place[:circle]]), n=circle)
             crossed += float(d[circle:] @ e[place[circle:]])
             sums[order] -= n / (n - 2) * crossed - float(d.sum()) * float(e.sum()) / ((n - 1) * (n - 2))
     return sums
@@ -359,30 +371,3 @@ def correlations_needed(first: Factor, second: Factor, tolerance: float) -> NDAr
     left_out = np.searchsorted(np.cumsum(ordered), tolerance * lengths.sum() * others.sum(), side="right")
     least = ordered[left_out] if left_out < len(ordered) else np.inf
     return np.asarray((bounds >= least).sum(axis=1), dtype=np.intp)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Correlations:
-    """The work on some columns of the first factor, each with some of the second's: sums of squared correlations.
-
-    Conjugate transforms of the columns of G, transforms of those of H in every order, and the rows of both that keep
-    their partner.
-    """
-
-    left: Spectrum
-    right: Sequence[Spectrum]
-    fixed: tuple[Array, Sequence[Array]]
-    circle: int
-
-    def __call__(self, piece: tuple[int, Sequence[tuple[int, slice]]]) -> Array:
-        """Return the sums for every shift of one order over pairs (column of G, columns of H), shape (circle,)."""
-        order, pairs = piece
-        first, second = self.fixed[0], self.fixed[1][order]
-        total = np.zeros(self.circle)
-        for a, some in pairs:
-            crossed = np.fft.irfft(self.left[a] * self.right[order][some], n=self.circle, axis=1)
-            if len(first):
-                crossed += (first[:, a] @ second[:, some])[:, None]
-            np.square(crossed, out=crossed)
-            total += crossed.sum(axis=0)
-        return total
