@@ -372,34 +372,26 @@ def choose_test(ctx: click.Context, options: dict[str, Any], by_features: str = 
 
 def learner_options(topic: str, *bandwidths: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds --kernel, --bandwidth, one of these words by default, --features and --seed."""
-    chosen = "auto (chosen), " if bandwidths[0] == "auto" else ""
+    own, chosen = partial(option, topic=topic), "auto (chosen), " if bandwidths[0] == "auto" else ""
     return stacked(
-        kernel(
+        own(
             "--kernel",
             default="gaussian",
-            topic=topic,
+            shell_complete=kernels_named,
             help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them.",
         ),
-        option(
+        own(
             "--bandwidth",
             type=bandwidth(*bandwidths),
             default=bandwidths[0],
-            topic=topic,
             help=f"Bandwidth of a kernel that names none: {chosen}median (of the distances of training rows) or a number.",
         ),
-        option(
+        own(
             "--features",
             metavar="KIND:M",
-            topic=topic,
             help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told.",
         ),
-        option(
-            "--seed",
-            type=SEED,
-            default=0,
-            topic=topic,
-            help="Seed of all that is drawn at random: parts, folds, features.",
-        ),
+        own("--seed", type=SEED, default=0, help="Seed of all that is drawn at random: parts, folds, features."),
     )
 
 

@@ -240,7 +240,11 @@ def draw_components(axis: Any, scores: Array, ratios: Sequence[float], color: Co
             codes = np.zeros(len(scores)) if values is None else values
             places = np.unique(codes).astype(int).tolist()
             parts = [scores[codes == place, 0] for place in places]
-            look = {"stacked": True, "color": [panels.class_colour(place) for place in places], "edgecolor": "white"}
+            look = {
+                "stacked": True,
+                "color": [panels.class_look(place)["color"] for place in places],
+                "edgecolor": "white",
+            }
             axis.hist(parts, bins=panels.bins(len(scores)), linewidth=0.3, **look)
         elif values is not None:
             panels.scatter_classes(axis, rows, values[shown], size)

@@ -43,9 +43,9 @@ from kerntest.matrices.factor import (
     feature_error,
     parse_features,
 )
-from kerntest.report.panels import picture_bytes, picture_kind, side_by_side
+from kerntest.report.panels import check_picture, side_by_side, write_picture
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
-from kerntest.report.write import check_writable, write_file, written_together
+from kerntest.report.write import check_writable, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -418,9 +418,8 @@ def train(
     options.refuse(test is not None and test_fraction is not None, "--test and --test-fraction")
     if output is not None:
         check_writable(os.fspath(output), new=not force)
-    drawn_as = "" if plot is None else picture_kind(plot)
     if plot is not None:
-        check_writable(os.fspath(plot))
+        check_picture(plot)
     engine, labelled = options.engine, learner.read(data, reading)
     tested, inputs = None, [InputRecord.of(labelled.read, labelled.n)]
     if learner.JUDGED:
@@ -474,12 +473,11 @@ def train(
             engine=engine.name,
         ),
     )
-    picture = None if plot is None else picture_bytes(side_by_side(*judged.drawn(result)), drawn_as)
     with written_together():
         if output is not None:
             save_model(output, model, learner.fitted(fit).stored(), force=force)
-        if plot is not None and picture is not None:
-            write_file(os.fspath(plot), picture)
+        if plot is not None:
+            write_picture(plot, side_by_side(*judged.drawn(result)))
     return result
 
 

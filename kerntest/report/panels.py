@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kerntest.errors import MissingExtraError, UsageError
 from kerntest.report.summaries.words import counted, visible
+from kerntest.report.write import check_writable, write_file
 
 Array: TypeAlias = NDArray[np.float64]
 Panel: TypeAlias = Callable[[Any], None]
@@ -34,7 +35,8 @@ COLOUR_X, COLOUR_Y, NEUTRAL = *COLOURS[:2], "#7A7A7A"
 SHADES, PALEST, WHITE_ABOVE = "Blues", 0.12, 0.68
 HATCHED: dict[str, Any] = {"facecolor": "#D9D9D9", "edgecolor": "#9A9A9A", "hatch": "////", "linewidth": 0}
 LEGEND: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none", "fontsize": 8}
-FORMATS = ("png", "svg", "pdf")
+# By their endings, and what leaves out when a picture was drawn.
+FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH = 72, 11, 13
 POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 8
 # Up to so many cells a side, there is room for what they say; of more than these, every so manieth is named.
@@ -95,21 +97,9 @@ def side_by_side(panels: Sequence[Panel], title: str) -> Any:
     return figure(in_rows(panels, len(panels) if len(panels) <= 3 else 2), title, heights=4.6)
 
 
-def picture_bytes(made: Any, kind: str) -> bytes:
-    """Return a figure as "png", "svg" or "pdf", without the time of drawing and with names that stay."""
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    stream = io.BytesIO()
-    with import_module("matplotlib").rc_context({"svg.hashsalt": "kerntest"}), warnings.catch_warnings():
-        # A character that the font lacks is drawn as a box: that is no news for standard error.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        made.savefig(stream, format=kind, dpi=150, metadata=dates)
-    return stream.getvalue()
-
-
-def picture_kind(path: str | os.PathLike[str]) -> str:
-    """Return the kind of picture that a file name asks for, refused before anything is computed."""
-    kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
+def check_picture(path: str | os.PathLike[str]) -> None:
+    """Refuse, before anything is computed, a name that is none of a picture, or that nothing can be written under."""
+    if Path(path).suffix.lower() not in FORMATS:
         raise UsageError(
             f"a picture cannot be drawn into {os.fspath(path)}",
             hint="end its name in .png, .svg or .pdf",
@@ -117,7 +107,17 @@ def picture_kind(path: str | os.PathLike[str]) -> str:
             where={"file": os.fspath(path)},
         )
     matplotlib("figure")
-    return kind
+    check_writable(os.fspath(path))
+
+
+def write_picture(path: str | os.PathLike[str], made: Any) -> None:
+    """Write a figure in the format that a name asks for, without the time of drawing and with names that stay."""
+    ending, stream = Path(path).suffix.lower(), io.BytesIO()
+    with import_module("matplotlib").rc_context({"svg.hashsalt": "kerntest"}), warnings.catch_warnings():
+        # A character that the font lacks is drawn as a box: that is no news for standard error.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        made.savefig(stream, format=ending[1:], dpi=150, metadata=FORMATS[ending])
+    write_file(os.fspath(path), stream.getvalue())
 
 
 def literal(text: str) -> str:
@@ -266,25 +266,20 @@ def label_cells(axis: Any, across: Sequence[str], up: Sequence[str]) -> None:
         write_levels(axis, which, names[::step], places, fontsize=8.0 if len(places) <= CELLS_WITH_TEXT else 6.0)
 
 
-def class_colour(place: int) -> str:
-    """Return the colour of a class."""
-    return COLOURS[place % len(COLOURS)]
-
-
-def class_marker(place: int) -> str:
-    """Return the marker of a class."""
-    return MARKERS[place % len(MARKERS)]
+def class_look(place: int) -> dict[str, str]:
+    """Return the colour and the marker of a class."""
+    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
 
 def scatter_classes(axis: Any, rows: Array, codes: NDArray[Any], size: float, *, hollow: bool = False) -> None:
     """Draw rows in the colour and with the marker of their class; test rows are hollow, and lie on top."""
     for place in np.unique(codes):
-        own, colour = rows[codes == place], class_colour(place)
+        own, look = rows[codes == place], class_look(place)
         # A hollow mark needs a strong line, a filled one a thin bright edge that parts it from its neighbours.
-        look = {"color": colour, "edgecolor": "white", "linewidth": 0.015 * size, "zorder": 2.0}
+        edge = {"edgecolor": "white", "linewidth": 0.015 * size, "zorder": 2.0}
         if hollow:
-            look = {"facecolor": "white", "edgecolor": colour, "linewidth": 0.6 + 0.02 * size, "zorder": 3.0}
-        axis.scatter(own[:, 0], own[:, 1], s=size, marker=class_marker(place), **look)
+            edge = {"edgecolor": look.pop("color"), "facecolor": "white", "linewidth": 0.6 + 0.02 * size, "zorder": 3.0}
+        axis.scatter(own[:, 0], own[:, 1], s=size, **look, **edge)
 
 
 def mark(label: str, **style: Any) -> Any:
@@ -296,12 +291,7 @@ def class_marks(names: Sequence[str], **style: Any) -> list[Any]:
     """Return the marks of the first classes; matplotlib passes over names that start with an underscore."""
     shown = [named(name, 20) for name in names[:CLASSES_IN_LEGEND]]
     marks = [
-        mark(
-            f" {name}" if name[:1] == "_" else name,
-            **({"marker": class_marker(place)} | style),
-            color=class_colour(place),
-        )
-        for place, name in enumerate(shown)
+        mark(f" {name}" if name[:1] == "_" else name, **(class_look(place) | style)) for place, name in enumerate(shown)
     ]
     more = len(names) - len(shown)
     return [*marks, mark(f"and {more} more", marker="none")] if more else marks

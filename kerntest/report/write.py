@@ -13,7 +13,7 @@ import tempfile
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kerntest.errors import DataError, UsageError
 
@@ -90,29 +90,32 @@ def open_rows(output: str | PathLike[str] | BinaryIO | None) -> Iterator[RowWrit
     """Open what takes rows: a file, an open file, or the standard output, which sees nothing before the block has ended."""
     if output is None:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spooled:
-            yield _CsvRows(spooled)
+            yield RowWriter(spooled)
             spooled.seek(0)
-            write_standard_bytes(iter(lambda: spooled.read(1 << 20), b""))
+            _write_standard(iter(lambda: spooled.read(1 << 20), b""))
     elif not isinstance(output, (str, os.PathLike)):
-        yield _CsvRows(output)
+        yield RowWriter(output)
     else:
         kind = rows_format(os.fspath(output))
-        with opened_whole(os.fspath(output)) as file:
-            if kind == "csv":
-                yield _CsvRows(file)
-            else:
-                with closing(_ParquetRows(file)) as rows:
-                    yield rows
+        with opened_whole(os.fspath(output)) as file, closing(RowWriter(file, kind)) as rows:
+            yield rows
 
 
-class _CsvRows:
-    """Writes CSV in UTF-8."""
+class RowWriter:
+    """Writes rows of Arrow tables with the same columns: CSV in UTF-8, or Parquet with the types of the first."""
 
-    def __init__(self, file: Any) -> None:
-        self._file, self._begun = file, False
+    def __init__(self, file: Any, kind: Literal["csv", "parquet"] = "csv") -> None:
+        self._file, self._kind, self._begun = file, kind, False
+        self._parquet: Any = None
 
     def write(self, table: Any) -> None:
-        """Write rows of an Arrow table, below the header where they are the first; all have the same columns."""
+        """Write rows, below a header where they are the first."""
+        if self._kind == "parquet":
+            from pyarrow import parquet  # noqa: PLC0415 - 90 ms that CSV does not need
+
+            self._parquet = self._parquet or parquet.ParquetWriter(self._file, table.schema)
+            self._parquet.write_table(table)
+            return
         header = [] if self._begun else [table.column_names]
         self._begun = True
         # Arrow's words of truth are those of the CSV.
@@ -120,28 +123,10 @@ class _CsvRows:
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         self._file.write(encoded(_csv_lines([*header, *rows])))
 
-
-class _ParquetRows:
-    """Writes Parquet with the types of the first rows."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._writer: Any = None
-
-    def write(self, table: Any) -> None:
-        """Write rows of an Arrow table."""
-        from pyarrow import parquet  # noqa: PLC0415 - 90 ms that CSV does not need
-
-        self._writer = self._writer or parquet.ParquetWriter(self._file, table.schema)
-        self._writer.write_table(table)
-
     def close(self) -> None:
-        """Write the end."""
-        if self._writer is not None:
-            self._writer.close()
-
-
-RowWriter: TypeAlias = _CsvRows | _ParquetRows
+        """Write the end of Parquet."""
+        if self._parquet is not None:
+            self._parquet.close()
 
 
 def write_standard_output(text: str, *, encoding: str = "utf-8") -> None:
@@ -152,23 +137,16 @@ def write_standard_output(text: str, *, encoding: str = "utf-8") -> None:
     DataError
         The standard output is closed, or its disk is full.
     """
-    write_standard_bytes([encoded(text, encoding)])
+    _write_standard([encoded(text, encoding)])
 
 
-def write_standard_bytes(chunks: Iterable[bytes]) -> None:
-    """Write bytes to the standard output, piece by piece, and flush it.
-
-    Raises
-    ------
-    DataError
-        As `write_standard_output`.
-    """
+def _write_standard(chunks: Iterable[bytes]) -> None:
+    """Write bytes to the standard output, piece by piece, and flush it."""
     if sys.stdout is None:
         raise DataError("the standard output is closed", hint="open it, or send it to a file", code="data.output")
     try:
         sys.stdout.flush()
-        for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.writelines(chunks)
         sys.stdout.buffer.flush()
     except OSError as error:
         raise _unwritable("the standard output", error) from error

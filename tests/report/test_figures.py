@@ -12,15 +12,14 @@ from kerntest.errors import MissingExtraError
 from kerntest.report.panels import (
     abridged,
     bin_edges,
-    class_colour,
-    class_marker,
+    class_look,
     draw_bars,
     evenly,
     figure,
     in_rows,
     label_cells,
-    picture_bytes,
     write_dates,
+    write_picture,
 )
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
@@ -32,9 +31,11 @@ def bars(axis):
 
 
 @pytest.mark.parametrize("kind", MAGIC)
-def test_a_picture_says_not_when_it_was_drawn_and_its_parts_keep_their_names(kind):
+def test_a_picture_says_not_when_it_was_drawn_and_its_parts_keep_their_names(kind, tmp_path):
     title = "A model of $\\frac{1}{0$ and \n " + "y" * 400
-    drawn, again = (picture_bytes(figure([[bars]], title, caption=HOSTILE[3] * 40), kind) for _ in range(2))
+    for name in ("one", "two"):
+        write_picture(tmp_path / f"{name}.{kind}", figure([[bars]], title, caption=HOSTILE[3] * 40))
+    drawn, again = (path.read_bytes() for path in tmp_path.iterdir())
     assert drawn.startswith(MAGIC[kind])
     assert len(drawn) > 3000
     assert drawn == again
@@ -83,7 +84,7 @@ def test_evenly_spread_places():
 
 
 def test_many_classes_are_told_apart_by_colour_and_marker():
-    assert len({(class_colour(place), class_marker(place)) for place in range(56)}) == 56
+    assert len({tuple(class_look(place).values()) for place in range(56)}) == 56
 
 
 def test_labels_of_many_cells_thin_out():

@@ -70,10 +70,10 @@ class Files:
                 code="usage.witness",
                 where={"file": self.witness},
             )
+        if self.witness is not None:
+            check_writable(self.witness)
         if self.plot is not None:
-            panels.picture_kind(self.plot)
-        for path in filter(None, (self.witness, self.plot)):
-            check_writable(path)
+            panels.check_picture(self.plot)
 
     def write(self, columns: Callable[[], Mapping[str, Any]], figure: Callable[[], Any]) -> None:
         """Write both, or neither."""
@@ -81,7 +81,7 @@ class Files:
             if self.witness is not None:
                 write_file(self.witness, _table_bytes(columns(), self.witness))
             if self.plot is not None:
-                write_file(self.plot, panels.picture_bytes(figure(), panels.picture_kind(self.plot)))
+                panels.write_picture(self.plot, figure())
 
     def write_of(self, analysis: exact.TwoSampleAnalysis | exact.IndependenceAnalysis) -> None:
         """Write those of a test."""

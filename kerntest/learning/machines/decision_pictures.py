@@ -139,7 +139,9 @@ class Regions:
     def _fill(self, axis: Any) -> None:
         """Fill each class's region with its colour, pale; between more than two classes draw a thin line."""
         colors, count = panels.matplotlib("colors"), len(self.classes)
-        colours = [1.0 - TINT * (1.0 - np.array(colors.to_rgb(panels.class_colour(place)))) for place in range(count)]
+        colours = [
+            1.0 - TINT * (1.0 - np.array(colors.to_rgb(panels.class_look(place)["color"]))) for place in range(count)
+        ]
         if self.scores is not None:
             # Levels beyond the scores and the margin: every point lies in one of two bands that meet at 0.
             reach = 1.0 + max(1.0, float(np.abs(self.scores).max()))
@@ -192,7 +194,7 @@ def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequenc
             false, true = roc_curve(codes == place, scores)
             kept = panels.evenly(len(false), CURVE_POINTS)
             label = f"AUC {area:.3f}: {panels.named(names[place], 24)}"
-            style = {"color": panels.class_colour(place), "linewidth": 1.6, "clip_on": False}
+            style = {"color": panels.class_look(place)["color"], "linewidth": 1.6, "clip_on": False}
             axis.plot(false[kept], true[kept], label=label, **style)
     axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="false positive rate", ylabel="true positive rate")
     axis.legend(**panels.LEGEND, loc="lower right")
