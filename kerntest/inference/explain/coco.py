@@ -8,7 +8,6 @@ generalised eigenvalue problem, eq. 4.6 of Gretton's lecture notes on covariance
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -123,15 +122,12 @@ class CrossCovariance:
         """Return the constrained covariance with row i of x paired with row p[i] of y, for every permutation p.
 
         To `RELATIVE_ERROR`; the same for any number of threads. Cost: O(R n r_x r_y) time for ranks up to about 80,
-        O(R n (r_x + r_y) t) above, for t Lanczos steps, about 30; O(n (r_x + r_y)) memory, and n^2 where r_y > n / 2.
+        O(R n (r_x + r_y) t) above, for t Lanczos steps, about 30; O(n (r_x + r_y)) memory.
         """
         if self.small:
             least, size, work = 1, self.y.size, self._decomposed
         else:
-            # One product with HLH is then cheaper than two with its factor.
-            with threadpool_limits(limits=1, user_api="blas"):
-                whole = self.y @ self.y.T if 2 * self.y.shape[1] > self.n else None
-            least, size, work = FEWEST_TOGETHER, self.n, partial(self._iterated, whole)
+            least, size, work = FEWEST_TOGETHER, self.n, self._iterated
         together = max(least, min(BATCH_NUMBERS // size, MOST_TOGETHER))
         batches = [permutations[start : start + together] for start in range(0, len(permutations), together)]
         engine = enough_for(engine, len(permutations) * self.n)
@@ -149,15 +145,14 @@ class CrossCovariance:
             products = products.transpose(0, 2, 1)
         return np.asarray(np.linalg.eigvalsh(products @ products.transpose(0, 2, 1))[:, -1])
 
-    def _iterated(self, whole: Array | None, permutations: Sequence[NDArray[np.intp]]) -> Array:
+    def _iterated(self, permutations: Sequence[NDArray[np.intp]]) -> Array:
         """Return the same by the Lanczos method, for all permutations of a batch."""
         x, y, forward = self.x, self.y, np.stack(permutations)
         backward = np.argsort(forward, axis=1)
 
         def operator(vectors: Array, numbers: NDArray[np.intp]) -> Array:
             moved = np.take_along_axis(vectors[:, 0] @ x.T, backward[numbers], axis=1)
-            moved = (moved @ y) @ y.T if whole is None else moved @ whole
-            found: Array = np.take_along_axis(moved, forward[numbers], axis=1) @ x
+            found: Array = np.take_along_axis((moved @ y) @ y.T, forward[numbers], axis=1) @ x
             return found[:, None]
 
         return lanczos(operator, np.repeat(self.start, len(forward), axis=0), accuracy=RELABELLED_ACCURACY).values[:, 0]

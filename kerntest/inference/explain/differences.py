@@ -9,6 +9,7 @@ import numpy as np
 
 from kerntest.data.column_types import date_text
 from kerntest.data.columns import standardize
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.exact import Step, blocked_bytes, step_of_test
 from kerntest.inference.family import Family, KernelChooser
@@ -22,7 +23,7 @@ from kerntest.inference.relabelling.permuted_blocks import (
 )
 from kerntest.inference.screens.many_pairs import step_down
 from kerntest.inference.sides import names_apart
-from kerntest.inference.statistic import LabelMatrix, effect_of_levels
+from kerntest.inference.statistic import effect_of_levels
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Delta, Gaussian
@@ -34,14 +35,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column, Table
-    from kerntest.engines.engine import Engine
     from kerntest.inference.sides import Options, Sample
     from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Array, Kernel
 
 # How many of the most typical rows of each sample are shown.
 ROWS_SHOWN = 5
-# Columns whose kernel matrices are summed together.
+# Columns whose kernel matrices are held together, about.
 TOGETHER = 8
 # Bandwidths of a column of numbers: its median, and so many halves of that in all. The median alone does not see that one
 # hump has become two.
@@ -71,27 +71,15 @@ def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Tabl
     default test for each of the columns that `columns_left_out` counts.
     """
     sample, options, told = test.sample, test.options, test.progress or (lambda _done, _all: None)
-    columns, first, n = len(sample.names), columns_left_out(sample), len(sample.points)
-    label, blocks = LabelMatrix(*sample.sizes, options.estimator), BlockedRows.of(sample.labels, options.seed)
+    columns, first = len(sample.names), columns_left_out(sample)
+    blocks = BlockedRows.of(sample.labels, options.seed)
     relabellings = blocks.relabellings(options.permutations, options.seed)
-    work = partial(_column_sums, sample, blocks, BandwidthChooser(sample.points, options.seed))
-    # Of each column, numeric ones first: the kernel that sees it most clearly, z under all relabellings, the effect size.
-    kernels: list[str] = []
-    largest, effect_sizes = [], np.empty(columns)
-    for start in range(0, columns, TOGETHER):
-        found = list(test.engine.here.map(work, range(start, min(start + TOGETHER, columns))))
-        sums = np.concatenate([one for _, one, _ in found])
-        diagonals = np.broadcast_to(np.diff(blocks.starts).astype(np.float64), sums.shape[:2])
-        relabelled = relabelled_sums(sums, diagonals, label, blocks, relabellings, engine=test.engine)
-        scored, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
-        ends = np.cumsum([len(tried) for tried, _, _ in found])
-        for (tried, _, effects), mine in zip(found, np.split(scored, ends[:-1]), strict=True):
-            clearest = first_of(mine[:, 0], np.arange(len(mine)))
-            effect_sizes[len(kernels)] = effects[clearest]
-            kernels.append(str(tried[clearest]))
-            largest.append(mine.max(axis=0))
-        told(len(kernels), columns + first)
-    z = np.stack(largest)
+    work = partial(_column_alone, test, blocks, relabellings, BandwidthChooser(sample.points, options.seed))
+    found = []
+    for one in test.engine.here.map(work, range(columns)):
+        found.append(one)
+        told(len(found), columns + first)
+    z, effect_sizes = np.stack([largest for _, largest, _ in found]), np.array([size for _, _, size in found])
     order = descending(z[:, 0], SAME * np.maximum(1.0, np.abs(z[:, 0])))
     order = order[descending(effect_sizes[order], SAME)]
     without: dict[int, float] = {}
@@ -103,7 +91,7 @@ def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Tabl
     for place in order.tolist():
         name, (z_clearest, alone, adjusted, size) = sample.names[place], (float(each[place]) for each in of_all)
         numbers = z_clearest, alone, adjusted, without.get(place), size
-        differing.append(record.ColumnEffect(name, kernels[place], *numbers, *contents(name, read, used)))
+        differing.append(record.ColumnEffect(name, found[place][0], *numbers, *contents(name, read, used)))
     return tuple(differing)
 
 
@@ -129,30 +117,34 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
     return alone, test._replace(what=f"tests of all columns without {which}", operations=operations)
 
 
-def _column_sums(
-    sample: Sample, blocks: BlockedRows, chooser: BandwidthChooser, place: int
-) -> tuple[Sequence[Kernel], Array, list[float]]:
-    """Return kernels of the column at this place, their sums over pairs of rows of two blocks, and their effect sizes.
+def _column_alone(
+    test: TwoSamples, blocks: BlockedRows, relabellings: NDArray[np.bool_], chooser: BandwidthChooser, place: int
+) -> tuple[str, Array, float]:
+    """Return which kernel sees the column at this place most clearly, the largest z under each relabelling, the effect size.
 
-    The sums, shape (F, b, b), come from kernels of the column's few different values, not of pairs of rows.
+    Sums over pairs of rows of two blocks come from kernels of the column's few different values, not of pairs of rows.
     """
-    points, p = sample.points, sample.points.numeric.shape[1]
+    sample, n, p = test.sample, len(test.sample.points), len(test.sample.numeric_names)
     kernels: Sequence[Kernel] = [Delta()]
     matrices: list[Array | None] = [None]
     if place < p:
-        values, codes = levels(points.numeric[:, place])
+        values, codes = levels(sample.points.numeric[:, place])
         bandwidth = _bandwidth(chooser, place)
         kernels = [Gaussian(bandwidth * 2.0**-halvings) for halvings in range(BANDWIDTHS)]
         matrices = [kernel(Points.of(values)) for kernel in kernels]
     else:
-        values, codes = np.unique(points.codes[:, place - p], return_inverse=True)
+        values, codes = np.unique(sample.points.codes[:, place - p], return_inverse=True)
     size, rows = len(values), np.diff(blocks.starts)
     of_place = np.repeat(np.arange(len(rows)), rows)
     held = np.bincount(of_place * size + codes[blocks.order], minlength=len(rows) * size)
     held = held.reshape(len(rows), size).astype(np.float64)
+    sums = np.stack([held @ (held.T if K is None else K @ held.T) - np.diag(rows) for K in matrices])
+    diagonals = np.broadcast_to(rows.astype(np.float64), sums.shape[:2])
+    relabelled = relabelled_sums(sums, diagonals, test.label, blocks, relabellings, engine=Engine(1))
+    z, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
+    clearest = first_of(z[:, 0], np.arange(len(z)))
     in_y, in_x = (np.bincount(codes[sample.labels == side], minlength=size).astype(np.float64) for side in (0, 1))
-    sums = [held @ (held.T if matrix is None else matrix @ held.T) - np.diag(rows) for matrix in matrices]
-    return kernels, np.stack(sums), [effect_of_levels(matrix, in_x, in_y) for matrix in matrices]
+    return str(kernels[clearest]), z.max(axis=0), effect_of_levels(matrices[clearest], in_x, in_y)
 
 
 def levels(values: Array) -> tuple[Array, NDArray[np.intp]]:

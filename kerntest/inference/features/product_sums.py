@@ -122,17 +122,14 @@ class ProductSums:
 
         Moving the origin is linear in s: with g = z_x - m, d = |g|^2 = a - 2 <m, z_x> + |m|^2.
         """
-        n, shift, hollow = round(float(gram[0, 0])), np.eye(len(gram)), estimator == "unbiased"
-        # Twice: what is left of the means after once is rounding.
-        for _ in range(2):
-            moved = np.eye(len(gram))
-            for place in self.places:
-                values, square = slice(place.start, place.stop - 1), place.stop - 1
-                mean = gram[0, values] / n
-                moved[0, values], moved[0, square], moved[values, square] = -mean, mean @ mean, -2.0 * mean
-            gram, shift = moved.T @ gram @ moved, shift @ moved
+        n, moved, hollow = round(float(gram[0, 0])), np.eye(len(gram)), estimator == "unbiased"
+        for place in self.places:
+            values, square = slice(place.start, place.stop - 1), place.stop - 1
+            mean = gram[0, values] / n
+            moved[0, values], moved[0, square], moved[values, square] = -mean, mean @ mean, -2.0 * mean
+        gram = moved.T @ gram @ moved
         x, y = (
-            CentredSide(side.map.kernel, gram[place, place], side(sample) + shift[0, place][:-1], n, hollow=hollow)
+            CentredSide(side.map.kernel, gram[place, place], side(sample) + moved[0, place][:-1], n, hollow=hollow)
             for side, place in zip(self.sides, self.places, strict=True)
         )
         return FeaturePair(x, y, gram[self.places], estimator)

@@ -255,9 +255,8 @@ class Survey(exact.RunOfTest):
         lost = [f"{name}: {count} of {rows:,} with missing values left out" for name, count, rows in dropped]
         misleading: list[str] = []
         if len(facts) > 1:
-            # Repeated rows as samples of each input show them, in its own units.
-            plain = replace(scaling, centre=0.0 * scaling.centre, spread=scaling.spread**0)
-            sampled = [points_of(one.sample.columns, plain) for one in facts if one.sample is not None]
+            # Repeated rows as samples of each input show them.
+            sampled = [points_of(one.sample.columns, scaling) for one in facts if one.sample is not None]
             rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
             misleading = list(two_sample_warnings(facts, scaling.numeric_names, rows))
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
@@ -273,19 +272,18 @@ class Survey(exact.RunOfTest):
         `held` are the bytes that the sums take on so many threads.
         """
         columns, count = len(self.columns), len(self._before)
-        self.engine = fitting(
-            self.engine,
-            lambda threads: threads * piece_bytes(columns) + held(threads),
-            what="the sums of features take",
-            hint="fewer --features take less",
-        )
-        threads = self.engine.threads
+
+        def taken(threads: int) -> float:
+            return threads * piece_bytes(columns) + held(threads)
+
+        what, hint = "the sums of features take", "fewer --features take less"
+        self.engine = fitting(self.engine, taken, what=what, hint=hint)
         tell(
             self._command,
             sum(self.n),
             columns,
             steps=(f"{step}, in {counted(count, 'piece')} read twice",),
-            held=threads * piece_bytes(columns) + held(threads),
+            held=taken(self.engine.threads),
             operations=operations,
             engine=self.engine,
             method="features",
