@@ -272,18 +272,15 @@ def _arguments(taken: set[str], options: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that a function takes; what was not given is left to the library."""
     if "kernel_x" in taken:
         both = options["kernel"]
-        if both is not None and options["kernel_x"] is not None and options["kernel_y"] is not None:
+        if None not in (both, options["kernel_x"], options["kernel_y"]):
             raise common.contradiction(
                 "--kernel, --kernel-x and --kernel-y contradict each other",
                 "--kernel is for the side that has none of its own: leave it out",
             )
         for name in ("kernel_x", "kernel_y"):
             options[name] = both if options[name] is None else options[name]
-    if options["joint"]:
-        from kerntest.data.columns import split_patterns  # noqa: PLC0415 - numerics are loaded only to compute
-
+    if len(options["joint"]) == 1:
         # Each list is a group, or each column of a single one.
-        lists = options["joint"]
-        options["joint"] = lists[0] if len(lists) == 1 else [split_patterns(names) for names in lists]
+        (options["joint"],) = options["joint"]
     given = {name: options.get(CALLED.get(name, name)) for name in sorted(taken | common.CSV_WORDS)}
     return {name: value for name, value in given.items() if value is not None and value != ()}

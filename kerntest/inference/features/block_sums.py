@@ -127,11 +127,12 @@ def plan_blocks(n: Sequence[int], names: Sequence[str]) -> tuple[Blocks, Blocks]
     most = max(1, min(sum(n) // BLOCKS, min(n) // FEWEST_BLOCKS))
     sizes = np.arange(max(1, math.ceil(ROUNDER * most)), most + 1)[::-1]
     size = int(sizes[int(np.argmin(sum(np.where(count // sizes > MOST_BLOCKS, 0, count % sizes) for count in n)))])
-    free = [min(count // size, MOST_BLOCKS) for count in n]
-    x, y = (
-        Blocks(count, some, size, min(count - some * size, FIXED_BLOCKS)) for count, some in zip(n, free, strict=True)
-    )
-    return x, y
+
+    def blocks(count: int) -> Blocks:
+        free = min(count // size, MOST_BLOCKS)
+        return Blocks(count, free, size, min(count - free * size, FIXED_BLOCKS))
+
+    return blocks(n[0]), blocks(n[1])
 
 
 def family_features(text: str, kernels: Sequence[Kernel], sample: Points, seed: int) -> tuple[FeatureMap, ...]:
