@@ -7,32 +7,16 @@ import numpy as np
 import pytest
 
 from kerntest import mmd_test
-from kerntest.inference.relabelling.permuted_blocks import FEWEST, MOST, BlockedRows
+from kerntest.inference.relabelling.permuted_blocks import MOST, BlockedRows
 
 
 def labels_of(n_x, n_y):
     return np.random.default_rng(n_x).permutation(np.repeat([1, 0], [n_x, n_y])).astype(np.uint8)
 
 
-SIZES = [(2, 2), (3, 5), (40, 33), (5, 400), (600, 41), (700, 650)]
-
-
-@pytest.mark.parametrize(("n_x", "n_y"), SIZES)
-def test_every_row_is_in_one_block_of_its_own_file(n_x, n_y):
-    labels = labels_of(n_x, n_y)
-    blocks = BlockedRows.of(labels, 1)
-    assert sorted(blocks.order) == list(range(n_x + n_y))
-    sizes = np.diff(blocks.starts)
-    assert len(set(sizes[: blocks.free])) == 1
-    of = np.repeat(blocks.in_x, sizes)
-    assert (labels[blocks.order] == of).all()
-    moved = blocks.in_x[: blocks.free]
-    assert moved.sum() <= MOST
-    assert min(moved.sum(), (~moved).sum()) >= min(FEWEST, n_x, n_y)
-
-
 def test_a_file_of_few_rows_moves_every_one_of_them():
     blocks = BlockedRows.of(labels_of(5, 4000), 0)
+    assert sorted(blocks.order) == list(range(4005))
     assert blocks.in_x[: blocks.free].sum() == 5
     assert (~blocks.in_x[: blocks.free]).sum() == MOST
     assert np.diff(blocks.starts)[-1] == 4000 - MOST

@@ -27,6 +27,7 @@ from kerntest.inference.statistic import LabelMatrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.text import bind
+from kerntest.matrices import passes
 from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
 
 ENGINE = Engine(2)
@@ -66,7 +67,7 @@ def two_variables(x, y, members, estimator, resampling="shifts", *, at_least=40)
     rng = np.random.default_rng((SEED, 0))
     if resampling == "random":
         return found, [np.arange(n), *(rng.permutation(n) for _ in range(at_least - 1))]
-    circle = circle_length(n)
+    circle = test.circle
     places = [rng.permutation(n).tolist() for _ in range(found.orders)]
     assert found.orders == orders_needed(at_least, circle)
     every = itertools.product(places, range(circle))
@@ -96,26 +97,57 @@ def test_every_kernel_under_every_relabelling(text, resampling, estimator, monke
 @settings(max_examples=25, deadline=None)
 @given(
     n=st.integers(4, 40),
-    small=st.sampled_from([4, 512]),
+    fixed=st.integers(0, 6),
+    limits=st.tuples(st.sampled_from([1, 4, 10**9]), st.integers(1, 10**5), st.integers(1, 300)),
     estimator=st.sampled_from(ESTIMATORS),
     resampling=st.sampled_from(["shifts", "random"]),
     counts=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     at_least=st.integers(1, 90),
 )
-def test_families_of_any_size(*, n, small, estimator, resampling, counts, at_least):
+def test_families_of_any_size(*, n, fixed, limits, estimator, resampling, counts, at_least):
+    """Also with rows that keep their partner, pair by pair or stacked, few orders at a time, and in small tiles."""
     texts = ["gaussian(1.5)", "linear", "delta", "polynomial(2)", "gaussian(1.5)*hamming(2)"]
     first, second = ([kernel_of(text) for text in some] for some in (texts[: counts[0]], texts[-counts[1] :]))
     # Not all pairs of them.
     members = tuple(pair for place, pair in enumerate(itertools.product(first, second)) if place % 3 != 1)
     x, y = mixed_points(n, 1), mixed_points(n, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shifts, "SMALL_CIRCLE", small)
+        for place in (shifts, permuted_pairs):
+            patch.setattr(place, "circle_length", lambda n: max(n - fixed, 2))
+        for place, name, limit in zip(
+            (shifts, shifts, passes), ("MANY", "HELD_ENTRIES", "TILE_ENTRIES"), limits, strict=True
+        ):
+            patch.setattr(place, name, limit)
         patch.setattr(permuted_pairs, "TOGETHER", 5)
         found, partners = two_variables(x, y, members, estimator, resampling, at_least=at_least)
         for (kernel_x, kernel_y), sums in zip(members, found.sums, strict=True):
             K, L = kernel_x(x), kernel_y(y)
             scale = n**2 * np.abs(K).max() * np.abs(L).max()
             assert_close(sums, expected_sums(K, L, partners, estimator), scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "orders", "stacked"),
+    [(4, 4, 1, True), (4, 2, 2, True), (3, 4, 9, False), (4, 3, 1, False), (1, 1, 50, False)],
+)
+def test_matrices_are_stacked_where_there_are_many_on_both_sides(monkeypatch, first, second, orders, stacked):
+    used, original = [], shifts._Lines
+    monkeypatch.setattr(shifts, "_Lines", lambda *args, **how: used.append(how["stacked"]) or original(*args, **how))
+    texts = ("gaussian(1.5)", "linear", "hamming(2)", "laplacian(0.7)")
+    members = itertools.product(*([kernel_of(text) for text in texts[:count]] for count in (first, second)))
+    two_variables(mixed_points(12, 1), mixed_points(12, 2), tuple(members), "biased", at_least=12 * orders)
+    assert used == [stacked]
+
+
+def test_progress_of_shifts_covers_all_passes(monkeypatch):
+    monkeypatch.setattr(shifts, "HELD_ENTRIES", 2 * 200 * 101)
+    calls = []
+    options = {"kernel_x": "laplacian(1)", "kernel_y": "laplacian(1)", "permutations": 1000}
+    x, y = np.random.default_rng(0).normal(size=(2, 200, 2))
+    hsic_test(x, y, progress=lambda done, total: calls.append((done, total)), **options)
+    total = calls[-1][1]
+    assert total == 3
+    assert calls == [(done, total) for done in range(1, total + 1)]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -125,6 +157,7 @@ def test_correlations_of_factors(n, kind, estimator, monkeypatch):
     """A single pair of low rank; Gaussians of a family beside a kernel without a factor; additive kernels."""
     monkeypatch.setattr(permuted_pairs, "FEW_ROWS", 10)
     monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
+    monkeypatch.setattr(shifts, "CORRELATED_ENTRIES", 1200 if estimator == "biased" else shifts.CORRELATED_ENTRIES)
     calls, original = [], permuted_pairs.low_rank_sums
     monkeypatch.setattr(
         permuted_pairs, "low_rank_sums", lambda *args, **named: calls.append(1) or original(*args, **named)

@@ -6,13 +6,24 @@ import pytest
 from catalogue_kernels import kernel_of, mixed_points
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tolerances import assert_close
+from tolerances import SAME_MACHINE, assert_close
 
+from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.inference.nulls.moments import centre
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.matrices import passes
-from kerntest.matrices.passes import Block, CentredProduct, KernelStack, LagPairs, LaidOut, plan_blocks
+from kerntest.matrices.passes import (
+    Block,
+    CentredProduct,
+    Centring,
+    KernelStack,
+    LagPairs,
+    LaidOut,
+    add_row_sums,
+    plan_blocks,
+    sweep,
+)
 
 
 def points_of(n, p, q):
@@ -153,3 +164,70 @@ def test_every_line_of_a_centred_product(*, circle, fixed, texts, count, tile, s
     found = stack.fixed_entries(0)
     assert found.shape == (1, fixed, fixed)
     assert_close(found[0], M[circle:, circle:], scale=size)
+
+
+# Sums over tiles and lines
+
+
+@pytest.mark.parametrize("hollow", [None, False, True])
+@pytest.mark.parametrize("n", [3, 16, 17, 90])
+def test_sweep_by_dense_algebra(n, hollow, monkeypatch):
+    """With small tiles, so that all kinds of tiles and, at 90 rows, several tiles a strip occur."""
+    monkeypatch.setattr(passes, "TILE", 8 if n < 90 else 1)
+    rng = np.random.default_rng(n)
+    points, kernel = Points.of(rng.normal(size=(n, 2))), parse_kernel("polynomial(2)")
+    vectors, weights = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
+    M = kernel(points)
+    centring = None
+    if hollow is not None:
+        centring = Centring(rng.normal(size=n), 0.3, hollow=hollow)
+        M = M - centring.row[:, None] - centring.row[None, :] + centring.grand
+    if hollow is not False:
+        np.fill_diagonal(M, 0.0)
+    found = sweep(kernel, points, vectors, Engine(1), centring=centring, square_vectors=weights, cubes=True)
+    assert_close(found.product, M @ vectors)
+    assert_close(found.total_square, (M**2).sum())
+    assert_close(found.squares, M**2 @ weights)
+    assert_close(found.cubes, (M**3).sum())
+    plain = sweep(kernel, points, vectors, Engine(1), centring=centring)
+    assert_close(plain.product, found.product, share=SAME_MACHINE)
+    assert plain.squares.shape == (n, 0)
+    assert plain.cubes == 0.0
+
+
+def lines_of(M, block, circle):
+    """Return the entries of a block by its definition."""
+    rows = range(block.start, block.start + block.count)
+    if block.kind == "fixed":
+        return np.array([[M[circle + row, i] for i in range(circle)] for row in rows])
+    return np.array([[M[i, (i + lag) % circle] for i in range(circle)] for lag in rows])
+
+
+@pytest.mark.parametrize("circle", [2, 3, 4, 5, 8, 9, 30, 31])
+@pytest.mark.parametrize("fixed", [0, 1, 4])
+@pytest.mark.parametrize("count", [1, 2, 3, 100])
+def test_row_sums_from_lines(circle, fixed, count):
+    """Any cut of the lines into blocks; lag 0 and, on even circles, lag n/2 hold their entries once."""
+    n = circle + fixed
+    M = np.random.default_rng((circle, fixed)).normal(size=(n, n))
+    M += M.T
+    rows = np.zeros(n)
+    for kind, lines in (("lags", circle // 2 + 1), ("fixed", fixed)):
+        for start in range(0, lines, count):
+            block = Block(kind, start, min(count, lines - start))
+            add_row_sums(rows, lines_of(M, block, circle), block, circle)
+    # The fixed rows among themselves are on no line.
+    rows[circle:] += M[circle:, circle:].sum(axis=1)
+    assert_close(rows, M.sum(axis=1))
+
+
+@given(circle=st.integers(2, 3000), fixed=st.integers(0, 300), held=st.integers(2, 5000))
+def test_blocks_of_many_matrices_cover_every_line_once(circle, fixed, held):
+    blocks = plan_blocks(circle, fixed, held)
+    for kind, lines in (("lags", circle // 2 + 1), ("fixed", fixed)):
+        covered = [
+            line for block in blocks if block.kind == kind for line in range(block.start, block.start + block.count)
+        ]
+        assert covered == list(range(lines))
+    most = max(block.count for block in blocks)
+    assert most <= 8 or most * circle * held <= passes.HELD_ENTRIES
