@@ -61,7 +61,7 @@ from kerntest import __version__
 from kerntest.data.source import PARQUET_MAGIC, open_file, unreadable
 from kerntest.errors import DataError, ModelError, UsageError, listed, one_line, shown_value
 from kerntest.kernels.base import Array, Kernel, Points
-from kerntest.kernels.text import bind, parse_kernel
+from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.training_rows import Classes, ConstantColumn
 from kerntest.matrices.factor import Expansion, FeatureKind, FeatureMap, GivenExpansion
@@ -416,7 +416,7 @@ def _kernel(file: ModelFile, encoder: Encoder) -> Kernel:
     """Return the kernel of a model, bound to its columns; ModelError if it cannot be read, or leaves a bandwidth open."""
     text = file.field("kernel", str)
     try:
-        kernel = bind(parse_kernel(text), encoder.numeric_names, encoder.category_names).kernel
+        kernel = encoder.bound(parse_kernel(text)).kernel
     except UsageError as error:
         raise damaged(file.name, f"its kernel {text!r} cannot be read: {error.message}") from error
     if kernel.free:
@@ -426,7 +426,7 @@ def _kernel(file: ModelFile, encoder: Encoder) -> Kernel:
 
 def _check_points(points: Points, encoder: Encoder, model: str) -> None:
     """Refuse rows that are not those of the columns of a model."""
-    widths = len(encoder.numeric_names), len(encoder.category_names)
+    widths = len(encoder.numeric), len(encoder.categories)
     if len(points) != len(points.codes) or (len(points) and (points.numeric.shape[1], points.codes.shape[1]) != widths):
         raise damaged(model, "its centres and its columns do not fit together")
     levels = [len(column.levels) for column in encoder.categories]

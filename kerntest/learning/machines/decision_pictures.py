@@ -71,7 +71,7 @@ def svm_panels(
         own = fit_pictures.Predicted(result.target or "", seen.rows.targets[:, 0], seen.scores[:, 0], shown)
         drawn += [fit_pictures.fit_panel(own, targets, 0, curve, band=band, remark=remark)]
         drawn += [partial(fit_pictures.draw_residuals, judged=own)]
-    elif encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2:
+    elif encoder is not None and not encoder.categories and len(encoder.numeric) == 2:
         drawn.append(Regions(fit, parts, encoder, engine).draw)
     if result.task == "one-class":
         drawn.append(partial(draw_scores, parts=[one.scores for one in parts], alike=model.alike))
@@ -105,7 +105,7 @@ class Regions:
         def labels(scored: ScoredRows) -> NDArray[np.intp]:
             return predicted(scored.scores) if scored.rows.classes is None else scored.rows.codes
 
-        self.columns, self.grid = encoder.numeric_names, (across * spread[0] + centre[0], up * spread[1] + centre[1])
+        self.columns, self.grid = encoder.names, (across * spread[0] + centre[0], up * spread[1] + centre[1])
         self.predicted = predicted(scores).reshape(mesh[0].shape)
         # The scores of an outlier detector have a boundary, but no margin; those of several classes neither.
         self.scores = scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None

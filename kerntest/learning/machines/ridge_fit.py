@@ -18,7 +18,6 @@ from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, named, smoothest
 from kerntest.learning.learner import FittedModel, LearnerOptions, sized
-from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
 from kerntest.matrices import factor
@@ -241,7 +240,7 @@ class _Search:
         multiples: tuple[float, ...] = (1.0,)
         if rows.chosen is not None and not options.fixed(rows)[1]:
             multiples = MULTIPLES
-            kernels = at_multiples(rows.chosen, multiples, factor.as_points(points), options.seed)
+            kernels = rows.chosen.at_multiples(multiples)
         lambdas = _lambdas(rows) if options.penalty is None else np.array([options.penalty])
         folds, groups = None, rows.clusters
         if criterion == "cv":

@@ -16,10 +16,10 @@ from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmModel, SvmOptions
 from kerntest.learning.rows import training_rows as outcomes
-from kerntest.learning.rows.training_rows import at_multiples, read_labelled
+from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics, root_mean_square
 from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.matrices.factor import as_points, parse_features
+from kerntest.matrices.factor import parse_features
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             if options.nu is None and not options.hard_margin and options.method == "svm":
                 costs = COSTS
             if rows.chosen is not None and rows.chosen.free.free:
-                found = at_multiples(rows.chosen, MULTIPLES, as_points(rows.points), options.seed)
+                found = rows.chosen.at_multiples(MULTIPLES)
                 kernels = dict(zip(MULTIPLES, found, strict=True))
 
         def scores(part: TrainingRows, held: TrainingRows) -> list[float]:
@@ -453,7 +453,7 @@ def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None) ->
     # A narrow kernel needs every row; a small cost holds every row at its bound.
     cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
     way_out = "" if search is not None and len(search.cells) > 1 else "; --grid looks for better"
-    of_numbers = rows.encoder is None or rows.encoder.numeric_names
+    of_numbers = rows.encoder is None or rows.encoder.numeric
     cases = {
         "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
         f"solution{stopped}": by_pairs and gap is None,

@@ -17,6 +17,7 @@ from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
 from kerntest.errors import DataError, counted, listed, suggest
 from kerntest.kernels.base import Points
+from kerntest.kernels.text import bind
 from kerntest.report.results.application_record import VALUES_SHOWN, UnknownLevels
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
     from kerntest.data.written_values import Form
-    from kerntest.kernels.base import Array, Codes
+    from kerntest.kernels.base import Array, Codes, Kernel
+    from kerntest.kernels.text import Bound
 
 
 Scale: TypeAlias = Literal["standardize", "none"]
@@ -116,15 +118,10 @@ class Encoder:
         """Text and booleans, in the order in which `Points` holds them."""
         return tuple(column for column in self.columns if column.is_category)
 
-    @property
-    def numeric_names(self) -> tuple[str, ...]:
-        """The names of numbers and dates, in the order in which `Points` holds them."""
-        return tuple(column.name for column in self.numeric)
-
-    @property
-    def category_names(self) -> tuple[str, ...]:
-        """The names of text and booleans, in the order in which `Points` holds them."""
-        return tuple(column.name for column in self.categories)
+    def bound(self, kernel: Kernel) -> Bound:
+        """Return a kernel with the columns that each of its parts sees."""
+        numeric, categories = ([one.name for one in specs] for specs in (self.numeric, self.categories))
+        return bind(kernel, numeric, categories)
 
     @classmethod
     def fit(cls, table: Table, scale: Scale) -> tuple[Encoder, Points, dict[str, str]]:

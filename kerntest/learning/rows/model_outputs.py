@@ -193,20 +193,19 @@ class SvmColumns(PredictionColumns):
         """Return the columns, and the predicted numbers, or of each class which rows got it."""
         model = self.model
         scores = model.scores(points, engine)
-        predicted, sums = scores[:, 0], {"": scores[:, 0]}
-        if model.classes is not None:
-            codes, classes = model.codes(scores), model.classes
-            predicted = classes.values(codes)
-            sums = {name: codes == place for place, name in enumerate(classes.names)}
-        elif model.task == "one-class":
-            predicted = model.alike(scores)
-            sums = {"true": predicted, "false": ~predicted}
-        columns = [predicted]
+        if model.classes is None:
+            predicted = model.predicted(scores)
+            columns = [pa.array(predicted)]
+            sums = {"": predicted} if model.task == "regress" else {"true": predicted, "false": ~predicted}
+        else:
+            codes, names = model.codes(scores), model.classes.names
+            columns = [pa.array(model.classes.values(np.arange(len(names)))).take(pa.array(codes))]
+            sums = {name: codes == place for place, name in enumerate(names)}
         if self.decision:
-            columns += [*np.atleast_2d(model.decision(scores).T)]
+            columns += map(pa.array, np.atleast_2d(model.decision(scores).T))
         if self.proba:
-            columns += [*model.probabilities(scores).T]
-        return dict(zip(self.names, map(pa.array, columns), strict=True)), sums
+            columns += map(pa.array, model.probabilities(scores).T)
+        return dict(zip(self.names, columns, strict=True)), sums
 
 
 class RidgeColumns(PredictionColumns):
@@ -344,7 +343,7 @@ class ComponentColumns(ModelColumns):
         """Return means of residuals and errors."""
         means = {name: one.total / one.n for name, one in sums.items() if one.n}
         off = {name.removeprefix(OF): mean for name, mean in means.items() if name.startswith(OF)}
-        categories = self.encoder.category_names
+        categories = [one.name for one in self.encoder.categories]
         return {
             "components": self.model.n_components,
             "residual": means.get(RESIDUAL),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -28,7 +29,7 @@ from kerntest.errors import DataError, UsageError, counted, listed, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.elementary import Hamming
-from kerntest.kernels.text import bind, parse_kernel
+from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 
 if TYPE_CHECKING:
@@ -233,14 +234,19 @@ class TrainingRows:
 class ChosenKernel:
     """A kernel for the columns of a table, before (`free`) and after its bandwidths were chosen by a `rule` in words.
 
-    It does not see the columns `unused`; the chooser of the rows knows their medians by then.
+    It does not see the columns `unused`; `chooser` knows the medians of the rows.
     """
 
     kernel: Kernel
     free: Kernel
     unused: tuple[str, ...]
     rule: str
-    chooser: BandwidthChooser | None = field(default=None, compare=False, repr=False)
+    chooser: BandwidthChooser = field(compare=False, repr=False)
+
+    def at_multiples(self, factors: Sequence[float]) -> list[Kernel]:
+        """Return for each factor the kernel with every open bandwidth at so many times its median."""
+        median = self.chooser.median
+        return [self.free.resolve(lambda *asked, factor=factor: factor * median(*asked)) for factor in factors]
 
 
 def choose_kernel(
@@ -254,9 +260,9 @@ def choose_kernel(
     kernel, bandwidth = options.kernel, options.bandwidth
     if isinstance(kernel, str):
         plain = kernel.strip().lower() == "gaussian"
-        kernel = Hamming() if plain and not encoder.numeric_names else parse_kernel(kernel)
+        kernel = Hamming() if plain and not encoder.numeric else parse_kernel(kernel)
     try:
-        bound, unused = bind(kernel, encoder.numeric_names, encoder.category_names)
+        bound, unused = encoder.bound(kernel)
     except UsageError as error:
         wanted = str(error.where.get("value", ""))
         reason = next((left_out[name] for name in left_out if name == wanted or fnmatchcase(name, wanted)), None)
@@ -264,19 +270,20 @@ def choose_kernel(
             raise
         told, hint = f"the kernel sees no {wanted!r}: {reason}", "leave the column out of the kernel"
         raise UsageError(told, hint=hint, code=error.code, where=error.where) from error
+    rule = "median heuristic" if isinstance(bandwidth, str) else f"as given: {bandwidth:g}"
     if not bound.free:
         if not isinstance(bandwidth, str):
             told = f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set"
             raise UsageError(told, hint="leave out one of the two", code="usage.bandwidth_twice")
-        return ChosenKernel(bound, bound, unused, "in the kernel")
+        rule = "in the kernel"
     chooser = BandwidthChooser(points, options.seed)
-    if isinstance(bandwidth, str):
-        return ChosenKernel(bound.resolve(chooser.median), bound, unused, "median heuristic", chooser)
 
-    def rule(metric: Metric, columns: Columns | None) -> float:
-        return chooser.median(metric, columns) if encoder.numeric_names and metric == "mismatches" else float(bandwidth)
+    def chosen(metric: Metric, columns: Columns | None) -> float:
+        # Beside numbers, a bandwidth that is given is theirs.
+        by_median = isinstance(bandwidth, str) or (encoder.numeric and metric == "mismatches")
+        return chooser.median(metric, columns) if by_median else float(bandwidth)
 
-    return ChosenKernel(bound.resolve(rule), bound, unused, f"as given: {bandwidth:g}")
+    return ChosenKernel(bound.resolve(chosen), bound, unused, rule, chooser)
 
 
 def check_kernel(kernel: Kernel | str) -> None:
@@ -286,25 +293,18 @@ def check_kernel(kernel: Kernel | str) -> None:
         raise UsageError(f"a kernel is a text or a Kernel, not {kernel!r}", hint=hint, code="usage.kernel")
 
 
-def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points, seed: int) -> list[Kernel]:
-    """Return for each factor the kernel with every open bandwidth at so many times its median."""
-    median = (chosen.chooser or BandwidthChooser(points, seed)).median
-    return [chosen.free.resolve(lambda *asked, factor=factor: factor * median(*asked)) for factor in factors]
-
-
 def check_bandwidth(bandwidth: object, words: tuple[str, ...], advice: str) -> None:
     """Refuse what is no bandwidth, none of the words for one either; `advice` says what else there is."""
-    number = isinstance(bandwidth, (int, float, np.number)) and not isinstance(bandwidth, bool)
-    if number and 0 < cast("float", bandwidth) < math.inf:
+    if isinstance(bandwidth, Real) and not isinstance(bandwidth, bool) and 0 < float(bandwidth) < math.inf:
         return
     message = f"a bandwidth must be positive and finite, not {bandwidth}"
     hint = "bandwidths are in the units of the scaled columns: 1 is one standard deviation"
-    others = "; ".join(filter(None, (f"use {', '.join(words)} or a number", advice)))
-    if isinstance(bandwidth, str) and bandwidth != "median":
+    if isinstance(bandwidth, str):
         message, meant = f"{bandwidth!r} is no bandwidth of a learner", suggest(bandwidth, words)
+        others = "; ".join(filter(None, (f"use {', '.join(words)} or a number", advice)))
         hint = f"did you mean '{meant}'?" if meant else others
     elif isinstance(bandwidth, (tuple, list)):
-        message, hint = f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}", advice or others
+        message, hint = f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}", advice
     raise UsageError(message, hint=hint, code="usage.bandwidth")
 
 
@@ -312,14 +312,8 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     """Return the rows of a table with their kernel: its open bandwidths are medians, unless one is given."""
     encoder, points, reasons = Encoder.fit(labelled.features, options.scale)
     chosen = choose_kernel(options, encoder, points, reasons)
-    return TrainingRows(
-        points,
-        encoder,
-        chosen,
-        clusters=labelled.clusters,
-        left_out=(*reasons, *chosen.unused),
-        warnings=tuple(reasons.values()),
-    )
+    left_out, warnings = (*reasons, *chosen.unused), (*reasons.values(),)
+    return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 
 
 def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
