@@ -27,7 +27,7 @@ from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column
-from kerntest.errors import DataError, UsageError, counted, listed, one_of, whole_number
+from kerntest.errors import DataError, UsageError, counted, listed, one_of, positive, whole_number
 from kerntest.kernels.base import Array, Columns, Points
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ class Options:
         one_of("null", self.null, ("permutation", "moments", "gamma", "spectral", "pearson"))
         one_of("judge", self.judge, ("together", "smallest"))
         one_of("scale", self.scale, ("standardize", "none"))
-        is_number = isinstance(self.alpha, (int, float, np.number))
-        if not is_number or not 0 < self.alpha < 1:
-            shown = f"{self.alpha:g}" if is_number else repr(self.alpha)
-            raise UsageError(f"alpha must be between 0 and 1, not {shown}", hint="0.05 is usual", code="usage.alpha")
+        positive("alpha", self.alpha, below=1.0)
         whole_number("permutations", self.permutations, at_least=1)
         whole_number("seed", self.seed, at_least=0)
 

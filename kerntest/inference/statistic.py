@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kerntest.engines.engine import Engine, enough_for
+from kerntest.engines.engine import Engine, enough_for, one_blas_thread
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
 from kerntest.matrices.passes import sum_tiles, sweep
@@ -83,8 +83,9 @@ def dependence(kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine:
     additive = is_additive(kernel_x) or is_additive(kernel_y)
     pair = None if additive and len(x) <= FEW_ROWS else low_rank_pair(kernel_x, x, kernel_y, y, engine)
     if pair is not None:
-        # Through the engine, which holds BLAS to one thread: for so small products more of them only wait.
-        return next(engine.here.map(lambda both: low_rank_dependence(*both), [pair]))
+        # For so small products more threads only wait.
+        with one_blas_thread():
+            return low_rank_dependence(*pair)
 
     def sums(K: Array, L: Array) -> tuple[list[Array], list[Any]]:
         return [K, L], [np.vdot(K, L), np.vdot(K, K), np.vdot(L, L)]
@@ -229,18 +230,11 @@ def effect_of_levels(K: Array | None, counts_x: Array, counts_y: Array) -> float
 
 def _swept(kernel: Kernel, points: Points, vectors: Array, engine: Engine) -> tuple[Array, float]:
     """Return the product of the kernel matrix without its diagonal with some vectors, and the sum of its squares."""
-
-    def by_factor(_: int) -> tuple[Array, float] | None:
-        factor = low_rank_factor(kernel, points)
-        if factor is None:
-            return None
-        G = factor.columns
-        own = np.einsum("ir,ir->i", G, G)
-        return G @ (G.T @ vectors) - own[:, None] * vectors, float(np.square(G.T @ G).sum()) - float(own @ own)
-
-    # Through the engine, which holds BLAS to one thread: for so small products more of them only wait.
-    found = next(engine.here.map(by_factor, [0])) if len(points) > FEW_ROWS else None
-    if found is not None:
-        return found
+    # For so small products more threads only wait.
+    with one_blas_thread():
+        factor = low_rank_factor(kernel, points) if len(points) > FEW_ROWS else None
+        if factor is not None:
+            G, own = factor.columns, factor.diagonal
+            return G @ (G.T @ vectors) - own[:, None] * vectors, float(np.square(G.T @ G).sum()) - float(own @ own)
     swept = sweep(kernel, points, vectors, engine)
     return swept.product, swept.total_square

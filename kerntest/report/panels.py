@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.errors import MissingExtraError, UsageError
-from kerntest.report.summaries.words import counted, visible
+from kerntest.errors import MissingExtraError, UsageError, counted
+from kerntest.report.summaries.words import visible
 from kerntest.report.write import check_writable, write_file
 
 Array: TypeAlias = NDArray[np.float64]

@@ -19,7 +19,7 @@ from kerntest.data.columns import apply_missing, arrange, check_usable, reason_t
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, listed, one_of, telling
+from kerntest.errors import DataError, counted, listed, one_of, telling
 from kerntest.inference.exact import held_by_stacks, runs_of
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
@@ -28,7 +28,7 @@ from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Readin
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.test_summary import screen_sentence
-from kerntest.report.summaries.words import counted, number, visible
+from kerntest.report.summaries.words import number, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from kerntest.errors import counted
 from kerntest.kernels.base import Points
 from kerntest.learning import fit_pictures
 from kerntest.learning.scores import roc_auc, roc_curve
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
 from kerntest.report.summaries.learner_summary import svm_sentence
-from kerntest.report.summaries.words import counted, number, percent
+from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

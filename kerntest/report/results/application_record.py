@@ -6,9 +6,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kerntest.errors import listed, shown_value
+from kerntest.errors import counted, listed, shown_value
 from kerntest.report.results.record import Record
-from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, counted, name_list, number, percent, visible
+from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, name_list, number, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ import kerntest
 from kerntest.data.columns import named_columns
 from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
 from kerntest.data.read import read_table
-from kerntest.errors import telling
+from kerntest.errors import counted, telling
 from kerntest.report.results.record import Record
 from kerntest.report.summaries import words
 from kerntest.report.summaries.learner_summary import TITLES
@@ -129,7 +129,7 @@ WIDEST_VALUE = 24
 def table_summary(report: TableReport) -> words.Summary:
     """Return what a file holds in words: a line for each column, however many there are."""
     rows, used = [], sum(column.use == "used" for column in report.columns)
-    columns = words.counted(len(report.columns), "column")
+    columns = counted(len(report.columns), "column")
     if used < len(report.columns):
         columns += f", of which a test would use {used:,}"
     for one in report.columns:
@@ -147,7 +147,7 @@ def table_summary(report: TableReport) -> words.Summary:
         ),
         tuple(rows),
     )
-    title = f"{words.visible(report.name)}: {words.counted(report.rows, 'row')}, {columns}"
+    title = f"{words.visible(report.name)}: {counted(report.rows, 'row')}, {columns}"
     warnings = tuple(words.visible(warning) for warning in report.warnings)
     return words.Summary(title, (("format", _origin(report)),), "", warnings, (table,))
 
@@ -162,9 +162,9 @@ def _origin(report: TableReport) -> str:
             f"{len(report.files):,} files, {words.visible(report.files[0])} to {words.visible(report.files[-1])}"
         )
     if report.bytes is not None:
-        said.append(words.counted(report.bytes, "byte"))
+        said.append(counted(report.bytes, "byte"))
     if report.complete_rows < report.rows:
-        said.append(f"{report.complete_rows:,} of {words.counted(report.rows, 'row')} complete")
+        said.append(f"{report.complete_rows:,} of {counted(report.rows, 'row')} complete")
     return ", ".join(said)
 
 
@@ -383,7 +383,7 @@ def model_summary(report: ModelReport) -> words.Summary:
         ("classes", report.classes and f"{len(report.classes):,}: {words.name_list(report.classes)}"),
         ("kernel", report.kernel and words.visible(words.shortened_kernel(report.kernel))),
         ("features", report.features),
-        ("support", None if report.n_support is None else words.counted(report.n_support, "training row")),
+        ("support", None if report.n_support is None else counted(report.n_support, "training row")),
         ("intercept", words.name_list([words.number(one) for one in report.intercepts])),
         ("components", report.eigenvalues and f"{len(report.eigenvalues):,}: {shares} of the variance"),
     ]
@@ -395,7 +395,7 @@ def model_summary(report: ModelReport) -> words.Summary:
     told += [
         ("scale", report.scale),
         ("format", f"version {report.format_version}, written by kerntest {words.visible(report.kerntest_version)}"),
-        ("file", f"{words.counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."),
+        ("file", f"{counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."),
     ]
     columns = words.ResultTable(
         (("column", "name"), ("type", "word"), ("values", "text")),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from kerntest.errors import counted
 from kerntest.report.results import learning_record as records
 from kerntest.report.summaries import words
-from kerntest.report.summaries.words import ResultTable, counted, name_list, number, percent, visible
+from kerntest.report.summaries.words import ResultTable, name_list, number, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

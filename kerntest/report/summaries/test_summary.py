@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from kerntest.errors import counted
 from kerntest.report.summaries.words import (
     COLUMNS_SHOWN,
     NAME_SHOWN,
@@ -13,7 +14,6 @@ from kerntest.report.summaries.words import (
     Summary,
     clearest_lines,
     compared,
-    counted,
     family_notes,
     input_notes,
     input_text,

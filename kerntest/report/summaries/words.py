@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from kerntest.errors import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -207,11 +209,6 @@ def name_list(names: Sequence[str], shown: int | None = COLUMNS_SHOWN) -> str:
 def labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return a label beside the first of several lines."""
     return [("" if place else label, text) for place, text in enumerate(texts)]
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun: "1 row", "1,000 rows"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def shortened_kernel(kernel: str) -> str:
