@@ -80,9 +80,8 @@ _FEW = 3
 _DAY, _SINCE_1973, _UNTIL_2100 = 86_400_000, 10**11, 4_102_444_800_000
 
 
-def in_form(column: Column, name: str, na: Sequence[str] = ()) -> Column | None:
+def in_form(column: Column, form: forms.Form, na: Sequence[str] = ()) -> Column | None:
     """Return a text column whose values are all written in a form as what they are; None where some are not."""
-    form = forms.form_of(name)
     values = [np.nan if level in na else form.read_again(level) for level in column.levels]
     return None if None in values else _as_read(column, form, values)
 
@@ -90,7 +89,7 @@ def in_form(column: Column, name: str, na: Sequence[str] = ()) -> Column | None:
 def as_written(table: Table, written: Mapping[str, str]) -> Table:
     """Return the table in which columns of text are read in the forms that another table has told, where they can be."""
     columns = (
-        (in_form(column, written[column.name], table.na) or column)
+        (in_form(column, forms.form_of(written[column.name]), table.na) or column)
         if column.kind == "text" and written.get(column.name)
         else column
         for column in table.columns
@@ -138,7 +137,7 @@ def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tupl
     found = list(columns)
     for k, other in ((0, columns[1]), (1, columns[0])):
         if found[k].kind == "text" and other.written:
-            found[k] = in_form(found[k], other.written, tables[k].na) or found[k]
+            found[k] = in_form(found[k], other.form, tables[k].na) or found[k]
     texts = [k for k, column in enumerate(found) if column.kind == "text"]
     problems = [column.problem for column in found if column.problem is not None]
     alike = len(texts) == 2 and not problems

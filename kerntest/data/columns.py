@@ -313,12 +313,17 @@ def check_usable(table: Table) -> Table:
     return table
 
 
-def infinity(column: Column, table: Table, typed: Callable[[int], str] | None = None) -> ColumnProblem | None:
-    """Return the problem of a column of numbers with an infinity in it; None without."""
+def infinity(
+    column: Column, table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]] | None = None
+) -> ColumnProblem | None:
+    """Return the problem of a column of numbers with an infinity in it, shown as it is typed; None without."""
     if column.kind != "number" or not (infinite := np.isinf(column.values)).any():
         return None
     row = int(np.argmax(infinite))
-    value = str(column.values[row]) if typed is None else typed(row)
+    value = str(column.values[row])
+    if as_typed is not None:
+        (text,) = as_typed([column.name])
+        value = text.levels[text.values[row]]
     beyond = "beyond 1.8e308, the largest number" if is_number(value) else "not a finite number"
     said = f"which is {beyond} ({counted(int(np.count_nonzero(infinite)), 'such value')})"
     hint = f"correct it, or leave the column out with --exclude {option_value([column.name])}"
@@ -426,7 +431,7 @@ class Arranged:
 
 def arrange(columns: Sequence[Column], n_rows: int) -> Arranged:
     """Lay columns without missing values side by side, numbers apart from categories."""
-    told = [(column, reason_to_leave_out(column)) for column in map(recoded, columns)]
+    told = [(column, reason_to_leave_out(column)) for column in map(laid_below, columns)]
     kept = [column for column, warning in told if not warning]
     numeric, categories = ([column for column in kept if column.is_category == wanted] for wanted in (False, True))
     return Arranged(
@@ -463,7 +468,7 @@ def laid_below(*columns: Column) -> Column:
     """Return one column of the values of several, categories coded by those of their levels that occur, sorted."""
     first = columns[0]
     if not first.is_category:
-        return Column(first.name, first.kind, np.concatenate([column.values for column in columns]))
+        return replace(first, values=np.concatenate([column.values for column in columns]))
     # Not np.unique, which without indices imports numpy.ma: 13 ms of a small test.
     used = [np.bincount(column.values[column.values >= 0], minlength=len(column.levels)) for column in columns]
     occurring = {
@@ -475,15 +480,7 @@ def laid_below(*columns: Column) -> Column:
         np.array([position.get(level, -1) for level in column.levels], dtype=np.int64)[column.values]
         for column in columns
     ]
-    return Column(first.name, first.kind, np.concatenate(codes), levels)
-
-
-def recoded(column: Column) -> Column:
-    """Return a category column with the levels that occur, sorted; others as they are."""
-    if not column.is_category:
-        return column
-    laid = laid_below(column)
-    return replace(column, values=laid.values, levels=laid.levels)
+    return replace(first, values=np.concatenate(codes), levels=levels)
 
 
 def reason_to_leave_out(column: Column) -> str | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kerntest.data.column_types import date_text, first_row, stray_problem
 from kerntest.data.columns import check_usable, laid_below, reason_to_leave_out
-from kerntest.data.written_values import FORMS, forms_in, meant_as, present_counts, strange_levels
+from kerntest.data.written_values import form_of, forms_in, meant_as, present_counts, strange_levels
 from kerntest.errors import DataError, counted, option_value
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class OtherKind:
     def refuse_stray(self, n_fitting: int, total: int) -> None:
         """Raise DataError if more than half of all values are numbers or dates: then this is a mistake and not text."""
         if self.strange and 2 * n_fitting > total:
-            form = next(form for form in FORMS if form.kind == self.kind)
+            form = form_of("", self.kind)
             raise stray_problem(self.column, self.table, self.strange, n_fitting, total, form=form).error
 
 

@@ -81,7 +81,7 @@ class Column:
     @property
     def form(self) -> Form:
         """The form in which its numbers or dates are written; plain dates have the year first."""
-        return form_of(self.written or ("date, year first" if self.kind == "date" else ""))
+        return form_of(self.written, self.kind)
 
     @property
     def is_category(self) -> bool:
@@ -180,10 +180,7 @@ class Table:
         return (*self.notes, *lines)
 
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise unknown_column(name, self.name, self.names)
+        return self.select([name]).columns[0]
 
     def select(self, names: Sequence[str]) -> Table:
         """Return the table of these columns, in this order; UsageError for a name that is not there."""

@@ -252,8 +252,9 @@ def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
     ]
 
 
-def form_of(name: str) -> Form:
-    """Return the form of this name; KeyError where there is none."""
+def form_of(name: str, kind: str = "number") -> Form:
+    """Return the form of this name, without one the plain form of a kind; KeyError where there is none."""
+    name = "date, year first" if kind == "date" and not name else name
     if name in _FORM_OF:
         return _FORM_OF[name]
     bare = name.removesuffix(_COMMA)

@@ -20,7 +20,7 @@ from kerntest.data.formats import dialect
 from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions
 from kerntest.data.source import Source, open_file, unpacked_stream
 from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
-from kerntest.data.written_values import THOUSANDS, has_comma, is_number, marked_number, present_counts
+from kerntest.data.written_values import THOUSANDS, form_of, has_comma, is_number, marked_number, present_counts
 from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, bad_file, listed, option_value
 
@@ -214,17 +214,7 @@ def _meant(column: Column, table: Table, rows: _Rows) -> Column:
     if column.kind == "text":
         found = column_types.understood(replace(column, problem=None), table, rows.options.decimal)
         return found if column.problem is None or found.kind != "text" else column
-    return replace(column, problem=column.problem or _infinity(column, table, rows))
-
-
-def _infinity(column: Column, table: Table, rows: _Rows) -> Any:
-    """Return the problem of a column with an infinity in it, which shows it as it is typed; None without."""
-
-    def typed(row: int) -> str:
-        (text,) = rows.as_typed([column.name])
-        return str(text.levels[text.values[row]])
-
-    return infinity(column, table, typed)
+    return replace(column, problem=column.problem or infinity(column, table, rows.as_typed))
 
 
 def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
@@ -345,22 +335,22 @@ class CsvBlocks(BlockReader):
 
     def _as_asked(self, column: Column, kind: Kind, table: Table, rows: _Rows) -> Column:
         """Return a column of what was asked for, or of text where some value cannot be that."""
-        written = self.written.get(column.name)
+        written = self.written.get(column.name, "")
         if kind not in {"number", "date"}:
             return column
         if column.kind == kind or column.missing.all():
             asked = Column(column.name, kind, np.where(column.missing, np.nan, column.values))
-            problem = _infinity(asked, table, rows)
+            problem = infinity(asked, table, rows.as_typed)
             if problem is None or not is_number(str(problem.error.where["value"])):
                 return asked
             # 1e400 stays as it is typed, so that a message can show it.
             return replace(rows.as_typed([column.name])[0], problem=problem)
         if column.kind != "text":
             return rows.columns([column.name], [column.name])[column.name]
-        found = column_types.in_form(column, written or ("date, year first" if kind == "date" else ""), table.na)
-        if found is not None or written or kind == "date" or self._options.decimal != ".":
-            return found or column
-        return read_numerals([column], table, ".", lambda _: ())[0]
+        found = column_types.in_form(column, form_of(written, kind), table.na)
+        if found is None and not written and kind == "number" and self._options.decimal == ".":
+            found = _in_notation(column, table, ".")
+        return found or column
 
     def _with_decimal_commas(self, numbers: Sequence[str]) -> Mapping[str, Column]:
         """Return columns of numbers as they are read from the whole file, where commas may stand in them."""

@@ -66,23 +66,28 @@ class CsvOptions:
         given = cls(**cast("Any", words))
         comment, encoding = given.comment or None, given.encoding
         delimiter = None if given.delimiter is None else _NAMED.get(given.delimiter.casefold(), given.delimiter)
-        if given.decimal not in DECIMALS:
-            said = f"decimal must be auto, '.' or ',', not {given.decimal!r}"
-            raise _refused(said, given.decimal, "auto tells it from the values")
-        if comment is not None and set(comment) & set('\n\r"'):
-            raise _refused(f"comment must be a few characters such as #, not {comment!r}", comment, "# is usual")
-        if delimiter is not None and (
-            len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '"\n\r\0.+-_'
-        ):
-            said = f"delimiter must be one character such as ; or one of {', '.join(_WORDS)}, not {delimiter!r}"
-            raise _refused(said, delimiter, "leave it out, and it is found by looking at the first rows")
-        try:
-            # Of the codecs some are no encodings: only text becomes bytes.
-            "a".encode(encoding or "utf-8")
-        except (LookupError, ValueError, TypeError):
-            close = suggest(str(encoding).casefold(), _ENCODINGS)
-            hint = f"did you mean {close!r}?" if close else f"known are, among others, {', '.join(_ENCODINGS)}"
-            raise _refused(f"no encoding is called {encoding!r}", encoding, hint) from None
+        close = suggest(str(encoding).casefold(), _ENCODINGS)
+        wrong = {
+            "decimal": given.decimal not in DECIMALS
+            and (f"decimal must be auto, '.' or ',', not {given.decimal!r}", "auto tells it from the values"),
+            "comment": set(comment or "") & set('\n\r"')
+            and (f"comment must be a few characters such as #, not {comment!r}", "# is usual"),
+            "delimiter": delimiter is not None
+            and (len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '"\n\r\0.+-_')
+            and (
+                f"delimiter must be one character such as ; or one of {', '.join(_WORDS)}, not {delimiter!r}",
+                "leave it out, and it is found by looking at the first rows",
+            ),
+            "encoding": not _is_encoding(encoding or "utf-8")
+            and (
+                f"no encoding is called {encoding!r}",
+                f"did you mean {close!r}?" if close else f"known are, among others, {', '.join(_ENCODINGS)}",
+            ),
+        }
+        # The first that the caller names is told.
+        for word, value in words.items():
+            if told := wrong.get(word):
+                raise UsageError(told[0], hint=told[1], code="usage.choice", where={"value": str(value)})
         na = MISSING if words.get("na") is None else tuple(dict.fromkeys(split_patterns(words.get("na"))))
         return replace(given, na=na, delimiter=delimiter, comment=comment)
 
@@ -91,9 +96,12 @@ class CsvOptions:
         return cast("CsvWords", asdict(self))
 
 
-def _refused(message: str, value: object, hint: str) -> UsageError:
-    """Return the error for an option that has no meaning."""
-    return UsageError(message, hint=hint, code="usage.choice", where={"value": str(value)})
+def _is_encoding(name: str) -> bool:
+    """Say whether text becomes bytes by this codec."""
+    try:
+        return bool("a".encode(name))
+    except (LookupError, ValueError, TypeError):
+        return False
 
 
 AS_USUAL = CsvOptions()
@@ -136,17 +144,9 @@ def sniff_delimiter(data: bytes) -> str:
 
 def _split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
     """Return the fields of the first record that is not blank, where the bytes after it begin, and its last line."""
-    consumed = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal consumed
-        for line in io.BytesIO(data):
-            consumed += len(line)
-            yield line.decode("utf-8")
-
-    reader = csv.reader(lines(), delimiter=delimiter)
+    reader = csv.reader((line.decode("utf-8") for line in io.BytesIO(data)), delimiter=delimiter)
     header = next((record for record in reader if any(map(str.strip, record)) or len(record) > 1), [])
-    return header, consumed, reader.line_num
+    return header, sum(map(len, islice(io.BytesIO(data), reader.line_num))), reader.line_num
 
 
 def _names_rows(header: Sequence[str], rows: bytes, delimiter: str) -> bool:

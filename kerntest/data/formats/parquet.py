@@ -33,7 +33,7 @@ from kerntest.data.table import (
     told_apart,
 )
 from kerntest.engines.engine import refuse_to_read
-from kerntest.errors import DataError, bad_file
+from kerntest.errors import DataError, bad_file, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,13 +94,13 @@ def _decoding(name: str) -> Iterator[None]:
         yield
     except DataError:
         raise
-    except PermissionError as error:
-        raise unreadable(name, error) from error
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        said, hint = "is truncated or damaged", "copy or write it again"
-        if isinstance(error, NotImplementedError):
-            said, hint = "needs what is not read here", "write it again, with the usual options"
-        raise bad_file(name, f"is malformed Parquet: it {said}", hint=hint, code="data.malformed_parquet") from error
+        if isinstance(error, OSError) and error.errno is not None:
+            raise unreadable(name, error) from error
+        said, hint = one_line(str(error).partition("\n")[0]), "copy or write it again, with the usual options"
+        if isinstance(error, EOFError) or re.search("footer|end of", said):
+            said = "it is truncated or damaged"
+        raise bad_file(name, f"is malformed Parquet: {said}", hint=hint, code="data.malformed_parquet") from error
 
 
 def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: Sequence[str] | None = None) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from kerntest.data.columns import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
+from kerntest.data.columns import apply_missing, arrange, check_usable, laid_below, reason_to_leave_out, standardize
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
@@ -282,7 +282,7 @@ class _Pairs(Screen):
     ) -> Iterator[tuple[PairEffect, Array | None]]:
         """Yield pairs of columns tested over the same rows; with a target their relabelled statistics are kept."""
         n, keep = len(common), self.target is not None
-        taken = {place: recoded(self.columns[place].take(common)) for place in sorted(set(chain(*pairs)))}
+        taken = {place: laid_below(self.columns[place].take(common)) for place in sorted(set(chain(*pairs)))}
         notes = {place: _untestable(column, n) for place, column in taken.items()}
         sides = {place: self._side(column, n) for place, column in taken.items() if notes[place] is None}
         usable, wanted = list(sides), [(a, b) for a, b in pairs if a in sides and b in sides]
@@ -313,7 +313,7 @@ def _reason(column: Column) -> str | None:
     present = column.take(~column.missing)
     if not len(present.values):
         return f"column {column.name!r} has missing values only and is left out"
-    return reason_to_leave_out(recoded(present))
+    return reason_to_leave_out(laid_below(present))
 
 
 def _untestable(column: Column, n: int) -> str | None:

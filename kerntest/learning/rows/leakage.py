@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.columns import laid_below, reason_to_leave_out, recoded
+from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics import copies_of
 from kerntest.data.facts import FEWEST_ROWS, counts_rows
 from kerntest.errors import counted, listed, option_value
@@ -72,7 +72,7 @@ def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
 
 def _names_rows(column: Column) -> bool:
     """Say whether a column tells rows apart that a learner must not: running numbers, and texts that name them."""
-    return _numbers_rows(column) or (column.kind == "text" and reason_to_leave_out(recoded(column)) is not None)
+    return _numbers_rows(column) or (column.kind == "text" and reason_to_leave_out(laid_below(column)) is not None)
 
 
 def _joined(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -110,7 +110,7 @@ def _telling(labelled: Labelled, *, by_class: bool) -> Iterator[str]:
     if target is None or len(features) < 2 or labelled.n < FEWEST_ROWS:
         return
     tells = _tells_classes if by_class else _tells_number
-    names = [column.name for column in features if tells(recoded(column), target.values)]
+    names = [column.name for column in features if tells(laid_below(column), target.values)]
     cases = [name for name in names if len(labelled.features[name].levels) >= FEWEST_LEVELS][:1]
     also = f"; if {cases[0]!r} names cases of several rows, with --cluster {option_value(cases)}" if cases else ""
     if names:

@@ -16,8 +16,8 @@ from kerntest.data.columns import (
     EXACT_INTEGERS,
     apply_missing,
     check_usable,
+    laid_below,
     named_columns,
-    recoded,
     split_patterns,
     units_differ,
 )
@@ -367,7 +367,7 @@ class Classes:
 
     def codes(self, column: Column, table: str) -> NDArray[np.intp]:
         """Return the place of each row's class; DataError for one that is none of these."""
-        as_names = recoded(column if column.is_category else as_text(column))
+        as_names = laid_below(column if column.is_category else as_text(column))
         place = {name: k for k, name in enumerate(self.names)}
         if unknown := [level for level in as_names.levels if level not in place]:
             what = f"has {listed([repr(level) for level in unknown])}, which no row of the training part has"
