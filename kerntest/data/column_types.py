@@ -25,8 +25,8 @@ BLANKS = " \t"
 
 def text_column(name: str, codes: NDArray[np.int64], levels: Sequence[str | None]) -> Column:
     """Return a text column from codes (-1 = missing) into levels in any order, repeated, unused or None (missing)."""
-    used = np.bincount(codes[codes >= 0], minlength=len(levels)) > 0
-    kept = sorted({level for level, is_used in zip(levels, used, strict=True) if is_used and level is not None})
+    used = np.bincount(codes[codes >= 0]).nonzero()[0].tolist()
+    kept = sorted({level for code in used if (level := levels[code]) is not None})
     position = {level: index for index, level in enumerate(kept)}
     # One more place at the end: index -1 finds it.
     renamed = [-1 if level is None else position.get(level, -1) for level in levels] + [-1]
@@ -317,7 +317,7 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
         if column.kind != "text" or column.problem is not None or column.n_missing <= MANY_MISSING * table.n_rows:
             return column
         (typed,) = as_typed([column.name])
-        counts = np.bincount(typed.values[(typed.values >= 0) & column.missing], minlength=len(typed.levels) or 1)
+        counts = typed.take(column.missing).level_counts
         most = int(np.argmax(counts))
         if counts[most] <= MANY_MISSING * table.n_rows:
             return column

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.column_types import date_text, first_row, stray_problem
-from kerntest.data.columns import check_usable, laid_below, reason_to_leave_out
+from kerntest.data.columns import check_usable, laid_below, reason_to_leave_out, standardize
 from kerntest.data.written_values import form_of, forms_in, meant_as, present_counts, strange_levels
 from kerntest.errors import DataError, counted, option_value
 
@@ -218,14 +218,12 @@ class TableFacts:
         if found.missing:
             found.first_missing = table, int(np.argmin(complete))
         for column in table.columns if found.used else ():
-            values = column.values[complete] if found.missing else column.values
+            kept = column.take(complete) if found.missing else column
             if column.is_category:
-                codes = np.flatnonzero(np.bincount(values, minlength=len(column.levels))).tolist()
-                found.levels[column.name] = (
-                    {column.levels[code] for code in codes} if len(codes) <= MOST_LEVELS else None
-                )
+                levels = kept.used_levels
+                found.levels[column.name] = levels if len(levels) <= MOST_LEVELS else None
             else:
-                found.numbers[column.name] = NumberFacts.of(values)
+                found.numbers[column.name] = NumberFacts.of(kept.values)
         if sampled and found.used:
             found.sample = RandomRows.of(table, np.flatnonzero(complete), before, sampled, seed)
         return found
@@ -237,7 +235,7 @@ class TableFacts:
         self.missing.update(later.missing)
         self.strange.update(later.strange)
         self.first_missing = self.first_missing or later.first_missing
-        self.others = {**later.others, **self.others}
+        self.others = later.others | self.others
         for name, facts in later.numbers.items():
             if name in self.numbers:
                 self.numbers[name].add(facts)
@@ -290,11 +288,13 @@ def described(column: Column, na: Sequence[str]) -> dict[str, Any]:
     low, high = float(values.min()), float(values.max())
     if kind == "date":
         return found | {"minimum": date_text(low), "maximum": date_text(high)}
-    # A power of two taken out keeps sums of huge numbers from overflowing, and costs no digit.
-    exponent = max(0, int(np.frexp(max(abs(low), abs(high)))[1]) - 500)
-    scaled = np.ldexp(values, -exponent)
-    moments = {"mean": np.mean(scaled), "median": np.median(scaled), "deviation": np.std(scaled)}
-    moments = {name: float(np.ldexp(value, exponent)) for name, value in moments.items()}
+    # Sums of huge numbers may overflow elsewhere.
+    _, (mean,), (spread,) = standardize(values[:, None])
+    moments = {
+        "mean": float(mean),
+        "median": float(np.quantile(values, 0.5)),
+        "deviation": float(spread) * (low < high),
+    }
     return found | {"minimum": low, "maximum": high} | moments
 
 
@@ -313,39 +313,31 @@ def frequent_levels(column: Column) -> list[tuple[str, int]]:
     """Return the most frequent values of a text or boolean column, and how many rows hold each."""
     if type_of(column) not in {"text", "boolean"}:
         return []
-    counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+    counts = column.level_counts
     first = np.argsort(-counts, kind="stable")[:LEVELS_SHOWN]
     return [(column.levels[index], int(counts[index])) for index in first if counts[index]]
 
 
 def use_of(column: Column, table: Table) -> dict[str, Any]:
     """Return what a two-sample test would do with a column of the table, why, and the value that stops it with its line."""
-
-    def said(use: str, note: str | None, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Leave the names of the table and the column out of a message, which stand beside it."""
-        for prefix in (f"{table.name}, ", f"{table.name}: "):
-            note = note and note.removeprefix(prefix)
-        note = note and note.replace(f"column {column.name!r} ", "", 1).removesuffix(" and is left out")
-        return {"use": use, "note": note} | {name: (where or {}).get(name) for name in ("line", "value")}
-
+    use, notes, where, present = "used", [], {}, column.take(~column.missing)
     try:
         check_usable(table.select([column.name]))
+        if column.n_missing == table.n_rows:
+            use, notes = "refused", ["has no values"]
+        elif (reason := reason_to_leave_out(present)) is not None:
+            more = ", unless the other file has others" if "one value" in reason else ""
+            use, notes = "left out", [reason.removesuffix(" and is left out") + more]
+        else:
+            if column.n_missing:
+                notes.append(f"--missing drop leaves {counted(column.n_missing, 'row')} out, otherwise a test stops")
+            if column.kind == "date":
+                notes.append("a date differs between any two batches")
+            elif column.kind == "number" and counts_rows(present.values):
+                notes.append(f"counts the rows or identifies them: consider --exclude {option_value([column.name])}")
     except DataError as error:
-        return said("refused", error.message, error.where)
-    if column.n_missing == table.n_rows:
-        return said("refused", "has no values")
-    present = column.take(~column.missing)
-    reason = reason_to_leave_out(present)
-    if reason is not None:
-        found = said("left out", reason)
-        return (
-            found | {"note": found["note"] + ", unless the other file has others"} if "one value" in reason else found
-        )
-    notes = []
-    if column.n_missing:
-        notes.append(f"--missing drop leaves {counted(column.n_missing, 'row')} out, otherwise a test stops")
-    if column.kind == "date":
-        notes.append("a date differs between any two batches")
-    elif column.kind == "number" and counts_rows(present.values):
-        notes.append(f"counts the rows or identifies them: consider --exclude {option_value([column.name])}")
-    return said("used", "; ".join(notes) or None)
+        use, notes, where = "refused", [error.message], error.where
+    # The names of the table and the column stand beside it.
+    note = "; ".join(notes).removeprefix(f"{table.name}, ").removeprefix(f"{table.name}: ")
+    note = note.replace(f"column {column.name!r} ", "", 1)
+    return {"use": use, "note": note or None, "line": where.get("line"), "value": where.get("value")}

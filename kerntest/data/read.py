@@ -52,7 +52,7 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     name : str, optional
         How messages call the table; default the path as typed, ``"<stdin>"``, or ``"x"``.
     categorical : str or sequence of str
-        Columns to treat as text whatever they hold, as names or patterns (see `select_columns`). From CSV the text
+        Columns to treat as text whatever they hold, as names or patterns (`temp_*`). From CSV the text
         stays as typed; other sources give numbers in their shortest form.
     **csv
         How CSV is written; other sources do not ask.

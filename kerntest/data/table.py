@@ -99,6 +99,17 @@ class Column:
         """Number of missing values."""
         return int(np.count_nonzero(self.missing))
 
+    @property
+    def level_counts(self) -> NDArray[np.int64]:
+        """How often each of the levels occurs."""
+        counts: NDArray[np.int64] = np.bincount(self.values[self.values >= 0], minlength=len(self.levels))
+        return counts
+
+    @property
+    def used_levels(self) -> set[str]:
+        """The levels that occur."""
+        return {self.levels[code] for code in self.level_counts.nonzero()[0]}
+
     def take(self, rows: NDArray[Any]) -> Column:
         """Return the column at these rows (indices or a mask); the levels stay."""
         return replace(self, values=self.values[rows])
@@ -254,12 +265,9 @@ def refuse_duplicates(names: Sequence[str], table_name: str) -> None:
     """Refuse a table in which a column name occurs twice: columns are told apart by name."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
-        raise DataError(
-            f"{table_name} has more than one column named {listed([repr(name) for name in repeated])}",
-            hint=no_header_hint(names) or "give every column a name of its own",
-            code="data.duplicate_columns",
-            where={"file": table_name, "column": repeated[0]},
-        )
+        said = f"has more than one column named {listed([repr(name) for name in repeated])}"
+        hint = no_header_hint(names) or "give every column a name of its own"
+        raise bad_file(table_name, said, hint=hint, code="data.duplicate_columns", column=repeated[0])
 
 
 def refuse_empty(table_name: str, n_rows: int, n_columns: int) -> None:

@@ -9,11 +9,10 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column
@@ -284,7 +283,7 @@ class TextMeaning:
 
 def present_counts(column: Column, na: Sequence[str]) -> NDArray[np.int64]:
     """Return how often each level of a text column occurs; words for a missing value do not count."""
-    counts: NDArray[np.int64] = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+    counts = column.level_counts
     counts[[level in na for level in column.levels]] = 0
     return counts
 

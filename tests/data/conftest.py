@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kerntest import read_table
-from kerntest.data.columns import select_columns
+from kerntest.data.columns import check_usable
 from kerntest.data.read import open_blocks
 from kerntest.errors import DataError, UsageError
 
@@ -30,7 +30,7 @@ def refused():
     def check(source, match, code, **options):
         kind = UsageError if code.startswith("usage.") else DataError
         with pytest.raises(kind, match=match) as caught:
-            source() if callable(source) else select_columns(read_table(source, **options))
+            source() if callable(source) else check_usable(read_table(source, **options))
         error = caught.value
         assert (error.exit_code, error.code) == (2 if kind is UsageError else 3, code)
         assert error.hint

@@ -15,8 +15,8 @@ from kerntest.data.columns import (
     check_usable,
     find,
     match_tables,
+    named_columns,
     pool,
-    select_columns,
     split_patterns,
     standardize,
 )
@@ -74,8 +74,8 @@ def kinds(table):
     ],
 )
 def test_patterns(table, patterns, expected):
-    assert select_columns(table, patterns).names == expected
-    assert select_columns(table, None, "size").names == tuple(name for name in NAMES if name != "size")
+    assert named_columns(table, patterns).names == expected
+    assert named_columns(table, None, "size").names == tuple(name for name in NAMES if name != "size")
     assert split_patterns(' a , "b,c" ,,d') == ["a", "b,c", "d"]
     assert find("a.c", ["abc"]) == []
 
@@ -97,7 +97,7 @@ def test_patterns(table, patterns, expected):
     ],
 )
 def test_patterns_that_mean_nothing(table, refused, *, columns, exclude, match, code, hint):
-    assert refused(lambda: select_columns(table, columns, exclude), match, code).hint.startswith(hint)
+    assert refused(lambda: named_columns(table, columns, exclude), match, code).hint.startswith(hint)
 
 
 def test_items_and_rows(table, refused):
@@ -217,7 +217,7 @@ def test_problems_count_only_for_columns_that_take_part(tables, unmatched):
     unmatched(r"^b\.csv, line 22: column 'p' holds 'abc'", "data.not_a_number", *pair)
     assert match_tables(*pair, exclude="p")[0].names == ("q",)
     assert kinds(match_tables(*pair, categorical="p")[1]) == ["text", "number"]
-    assert select_columns(pair[1], "q").names == ("q",)
+    assert named_columns(pair[1], "q").names == ("q",)
     x = read_table(pa.table({"a": [[1], [2]]}))
     unmatched("column 'a' is of type list", "data.unusable_type", x, x, categorical="a")
 

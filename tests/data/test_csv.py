@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import kerntest
 from kerntest import read_table
-from kerntest.data.columns import apply_missing, match_tables, select_columns
+from kerntest.data.columns import apply_missing, check_usable, match_tables
 
 NUMBERS = "".join(f"{i}\n" for i in range(1, 10))
 OTHERS = "NA,N/A,NaN,nan,null,NULL,n/a,#N/A"
@@ -138,11 +138,11 @@ def test_categorical_keeps_the_text_as_typed(csv, refused):
 )
 def test_other_forms_are_read_and_told(csv, values, read, told):
     for delimiter in ";\t|":
-        table = select_columns(read_table(csv(rows(values, delimiter))))
+        table = check_usable(read_table(csv(rows(values, delimiter))))
         assert table["v"].kind == ("date" if "dates" in told else "number")
         np.testing.assert_allclose(table["v"].values, read, rtol=1e-15)
         assert table.warnings == (f"a.csv: {told}",)
-        assert select_columns(read_table("a.csv", categorical="v"))["v"].kind == "text"
+        assert read_table("a.csv", categorical="v")["v"].kind == "text"
 
 
 def test_the_decimal_mark_can_be_said(csv):
@@ -303,7 +303,7 @@ REFUSED = {
         ("unnamed_2,\n1,2\n", "more than one column named 'unnamed_2'"),
     ],
     "data.malformed_csv": [
-        ('"a' + "x" * 200_000 + '\n"\n1\n', r"the header of .*a\.csv cannot be read"),
+        ('"a' + "x" * 200_000 + '\n"\n1\n', "line 1: the header cannot be read"),
         ("a,b\rc,d\n1,2\n", "a carriage return stands in it"),
     ],
     "data.empty_file": [
@@ -330,7 +330,6 @@ def test_what_cannot_be_used_names_the_line(csv, refused, code, place):
         column, value = error.where["column"], error.where["value"]
         assert f"column {column!r} holds {value!r}" in error.message
         assert f"--exclude {column}" in error.hint or "--decimal" in error.hint
-        select_columns(read_table("a.csv"), exclude=column) if len(read_table("a.csv").names) > 1 else None
         assert read_table("a.csv", categorical=column)[column].kind == "text"
 
 

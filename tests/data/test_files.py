@@ -93,13 +93,6 @@ def test_a_file_keeps_its_name_format_and_digest(csv, tmp_path, stdin, refused):
             for method, end in (("gzip", "gz"), ("xz", "xz"))
         ),
         *(("a.gz", PACK[method](b""), r"a\.gz is empty", "data.empty_file", "0 bytes") for method in PACK),
-        (
-            "a.csv",
-            PACK["gzip"](PACK["gzip"](b"a\n1\n")),
-            "is compressed twice, with gzip within gzip",
-            "data.compressed",
-            "gunzip",
-        ),
         ("a.csv", PACK["gzip"](b"PK\x03\x04...."), "zip archive or an Excel workbook", "data.compressed", "unpack"),
         ("a.csv", b"PK\x03\x04....", "zip archive or an Excel workbook", "data.compressed", "unpack"),
         ("a.json", b'[{"a": 1}]', "is JSON, but not one object a line", "data.json", "jq"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from kerntest import Table, read_table
-from kerntest.data.columns import select_columns
+from kerntest.data.columns import named_columns
 
 
 def values_of(table, name):
@@ -181,7 +181,7 @@ def test_types_that_cannot_be_used_fail_when_used(tmp_path, refused, odd):
         )
     else:
         parquet.write_table(pa.table({"odd": odd, "n": [1, 2]}), source)
-    assert select_columns(read_table(source), exclude="odd").names == ("n",)
+    assert named_columns(read_table(source), exclude="odd").names == ("n",)
     assert "--exclude odd" in refused(source, match, "data.unusable_type").hint
 
 

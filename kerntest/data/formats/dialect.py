@@ -279,12 +279,9 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
     try:
         fields, start, n_lines = _split_header(data, delimiter)
     except csv.Error as error:
-        raise DataError(
-            f"the header of {name} cannot be read: it does not end, or a carriage return stands in it",
-            hint="the first line names the columns; every line should end in the same way",
-            code="data.malformed_csv",
-            where={"file": name, "line": 1},
-        ) from error
+        said = "the header cannot be read: it does not end, or a carriage return stands in it"
+        hint = "the first line names the columns; every line should end in the same way"
+        raise bad_file(name, said, hint=hint, code="data.malformed_csv", line=1) from error
     if not fields:
         raise _empty(name)
     if options.header:

@@ -308,7 +308,9 @@ class Survey(exact.RunOfTest):
         """Return the first rows of each input with the columns of the test, and what was left out."""
         reading, heads = self.reading, [one.head for one in self._inputs]
         if len(heads) == 1:
-            return [table_columns.select_columns(heads[0], reading.columns, reading.exclude)], ()
+            return [
+                table_columns.check_usable(table_columns.named_columns(heads[0], reading.columns, reading.exclude))
+            ], ()
         try:
             x, y, warnings = matched(heads[0], heads[1], reading)
         except DataError as error:
