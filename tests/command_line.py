@@ -107,14 +107,4 @@ def run_process(*arguments, **options):
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def put_on_path(folder):
-    """Make `kerntest` and `python` in `folder` mean this checkout and this interpreter; return the PATH for that."""
-    folder.mkdir()
-    for name, words in (("kerntest", "-m kerntest"), ("python", "")):
-        script = folder / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', encoding="utf-8")
-        script.chmod(0o755)
-    return os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)])
-
-
 UNSET = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "KERNTEST_DEBUG", "TTY_COMPATIBLE", "_KERNTEST_COMPLETE"}

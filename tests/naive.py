@@ -175,13 +175,6 @@ def matrix_inner(A, B):
     return sum(a * b for row_a, row_b in zip(A, B, strict=True) for a, b in zip(row_a, row_b, strict=True))
 
 
-def identity_factor(m, n, estimator):
-    """Return the number by which <A, B>, of centred kernel and label matrices, is an estimate of MMD^2."""
-    if estimator == "biased":
-        return (1 / m + 1 / n) ** 2
-    return 1 / (m * (m - 1)) + 1 / (n * (n - 1)) + 2 / (m * n)
-
-
 def shifted(labels, circle, shift):
     """Return the labels that the rows get from a cyclic shift; rows beyond the circle keep theirs."""
     return [labels[(i + shift) % circle] if i < circle else labels[i] for i in range(len(labels))]
@@ -191,11 +184,6 @@ def permuted_inner_products(A, B):
     """Return sum_ij A_ij B_{p(i) p(j)} for every permutation p."""
     indices = range(len(A))
     return [sum(A[i][j] * B[p[i]][p[j]] for i in indices for j in indices) for p in itertools.permutations(indices)]
-
-
-def rearranged(L, p):
-    """Return L with row and column i taken from place p(i): what row i of the other variable is paired with."""
-    return [[L[a][b] for b in p] for a in p]
 
 
 def partners(order, places, circle, shift):

@@ -3,7 +3,8 @@
 import re
 from itertools import zip_longest
 
-from tolerances import SAME_MACHINE
+import numpy as np
+from tolerances import SAME_MACHINE, assert_close
 
 # Numbers of so many digits are printed whole, as floats are; shorter ones were rounded on purpose.
 LONG_NUMBER = re.compile(r"-?\d+\.\d{8,}(?:e[-+]?\d+)?")
@@ -22,7 +23,8 @@ def differences(found, expected, *, share=SAME_MACHINE, place=""):
         for number, (one, other) in enumerate(zip_longest(found, expected, fillvalue="nothing")):
             yield from differences(one, other, share=share, place=f"{place}[{number}]")
     elif type(found) is float and type(expected) is float:
-        if not (found == expected or abs(found - expected) <= share * max(1.0, abs(expected))):
+        both_missing = found != found and expected != expected  # noqa: PLR0124 - NaN
+        if not (both_missing or found == expected or abs(found - expected) <= share * max(1.0, abs(expected))):
             yield f"{place}: {found!r}, not {expected!r}"
     elif isinstance(expected, str) and isinstance(found, str):
         if LONG_NUMBER.sub("#", found) != LONG_NUMBER.sub("#", expected):
@@ -38,3 +40,30 @@ def assert_alike(found, expected, *, share=SAME_MACHINE):
     """Fail unless two records have the same names, texts and counts, and floats within `share` of their size."""
     found = list(differences(found, expected, share=share))
     assert not found, "\n".join(found)
+
+
+def numbers(result):
+    """Return everything that a result says, without what names its inputs or takes time."""
+    plain = result.to_dict()
+    del plain["provenance"]
+    return plain
+
+
+def assert_same(found, expected, *, share=SAME_MACHINE):
+    """Fail unless two results of one test, or two plain values, are alike, whatever names their inputs."""
+    if hasattr(expected, "to_dict"):
+        found, expected = numbers(found), numbers(expected)
+    assert_alike(found, expected, share=share)
+
+
+def assert_same_statistic(found, expected):
+    """Fail unless statistics agree and p-values lie within the Monte-Carlo error of two sets of relabellings."""
+    for name in ("mmd2_unbiased", "mmd2_biased", "hsic_unbiased", "hsic_biased"):
+        if hasattr(expected, name):
+            # Sums over entries of at most 1, the smaller for the differences they are made of.
+            assert_close(getattr(found, name), getattr(expected, name), scale=1.0)
+    if expected.null.exact:
+        p = (found.p_value + expected.p_value) / 2
+        assert abs(found.p_value - expected.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / expected.null.permutations)
+    else:
+        assert_close(found.p_value, expected.p_value, condition=10)

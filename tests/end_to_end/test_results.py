@@ -83,17 +83,6 @@ def test_what_a_hint_recommends_for_missing_values_runs(kerntest, tmp_path):
     assert "--exclude b leaves" in kerntest("mmd", tmp_path / "gaps.csv", tmp_path / "gaps.csv", "--columns", "a,b").err
 
 
-def test_two_files_are_the_columns_of_one_table(kerntest, shop, tmp_path):
-    header, *rows = (shop / "machines.csv").read_text(encoding="utf-8").splitlines()
-    for name, place in (("x.csv", 3), ("y.csv", 4)):
-        (tmp_path / name).write_text("\n".join(line.split(",")[place] for line in (header, *rows)), encoding="utf-8")
-    apart = strict(kerntest("hsic", tmp_path / "x.csv", tmp_path / "y.csv", "--json").out)
-    together = strict(kerntest("hsic", shop / "machines.csv", "--x", "temp_c", "--y", "wear_um", "--json").out)
-    names = ("p_value", "statistic", "kernel_x", "kernel_y", "columns_x", "columns_y", "n")
-    assert_alike({name: apart[name] for name in names}, {name: together[name] for name in names})
-    assert len(apart["provenance"]["inputs"]) == 2
-
-
 def test_a_screen_says_how_many_pairs_it_does_not_show(kerntest, shop):
     arguments = ["hsic", shop / "wine.csv", "--pairwise", "--permutations", "20", "-q"]
     assert len(strict(kerntest(*arguments, "--json").out)["pairs"]) == 14 * 13 / 2

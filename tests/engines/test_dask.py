@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from same_results import assert_same
+from records import assert_same
 
 import kerntest
 from kerntest.engines.engine import enough_for

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import two_samples
 import two_variables
-from same_results import assert_same, assert_same_statistic, numbers
+from records import assert_same, assert_same_statistic, numbers
 from tolerances import assert_close
 
 import kerntest

@@ -4,7 +4,7 @@ import naive_coco
 import numpy as np
 import pandas as pd
 import pytest
-from same_results import assert_same
+from records import assert_same
 from tolerances import assert_close
 from two_variables import arrays, frame
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from same_results import assert_same, numbers
+from records import assert_same, numbers
 from tolerances import assert_close
 from two_samples import arrays, frames
 from two_variables import columns_of

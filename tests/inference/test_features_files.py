@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from same_results import assert_same, numbers
+from records import assert_same, numbers
 from tolerances import assert_close
 from two_samples import frames
 

@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from same_results import assert_same, numbers
+from records import assert_same, numbers
 from scipy.special import bdtrc
 from tolerances import assert_close
 

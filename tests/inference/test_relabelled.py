@@ -9,7 +9,7 @@ import pytest
 from catalogue_kernels import GROUPED, UNBOUND, kernel_of, mixed_points, naive_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from same_results import assert_same
+from records import assert_same
 from tolerances import assert_close
 
 from kerntest import hsic_test, mmd_test, parse_kernel

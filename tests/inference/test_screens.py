@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from mixed_columns import mixed_frame
-from same_results import assert_same
+from records import assert_same
 from tolerances import assert_close
 
 from kerntest import hsic_joint, hsic_pairs, hsic_select
