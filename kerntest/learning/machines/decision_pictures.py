@@ -38,7 +38,6 @@ SCORE_BINS = 40
 OUTLIER_CLASSES = ("outliers", "inliers")
 # How much of a class's colour is left in its region: rows must stand out from it.
 TINT = 0.25
-LINES: dict[float, tuple[str, float]] = {0.0: ("solid", 1.6), -1.0: ("dashed", 0.9), 1.0: ("dashed", 0.9)}
 
 
 Metrics: TypeAlias = "ClassificationMetrics | RegressionMetrics | None"
@@ -62,9 +61,8 @@ def svm_panels(
     if result.task == "regress":
         epsilon, targets = options.epsilon, [one.rows for one in parts]
 
-        def curve(grid: Points) -> tuple[Array, Array, Array]:
-            mean = model.scores(grid, engine)[:, 0]
-            return mean, mean - epsilon, mean + epsilon
+        def curve(grid: Points) -> tuple[Array, float]:
+            return model.scores(grid, engine)[:, 0], epsilon
 
         band = f"tube of epsilon {number(epsilon)}"
         remark = f"{counted(len(fit.support), 'support vector')} on or outside the tube"
@@ -73,7 +71,7 @@ def svm_panels(
         drawn += [fit_pictures.fit_panel(own, targets, 0, curve, band=band, remark=remark)]
         drawn += [partial(fit_pictures.draw_residuals, judged=own)]
     elif encoder is not None and not encoder.categories and len(encoder.numeric) == 2:
-        drawn.append(Regions(fit, parts, encoder, engine).draw)
+        drawn.append(partial(draw_regions, fit=fit, parts=parts, encoder=encoder, engine=engine))
     if result.task == "one-class":
         drawn.append(partial(draw_scores, parts=[one.scores for one in parts], alike=model.alike))
     if result.confusion is not None:
@@ -85,100 +83,69 @@ def svm_panels(
     return drawn, sentence if result.target is None else f"{result.target}: {sentence}"
 
 
-class Regions:
-    """What a classifier or an outlier detector predicts over a grid of two columns, and the rows that it is of."""
+def draw_regions(axis: Any, fit: SvmFit, parts: Sequence[ScoredRows], encoder: Encoder, engine: Engine) -> None:
+    """Draw what is predicted over two columns: regions, boundary and margin, rows, support vectors and test rows."""
+    model, spread, centre = fit.model, *np.array([(column.spread, column.centre) for column in encoder.numeric]).T
+    points = [as_points(one.rows.points).numeric for one in parts]
+    tail = (1.0 - COVERED) / 2.0
+    low, high = np.quantile(np.concatenate(points), [tail, 1.0 - tail], axis=0)
+    margin = 0.1 * (high - low) + 1e-9
+    mesh = np.stack(np.meshgrid(*np.linspace(low - margin, high + margin, GRID_POINTS).T), axis=-1)
+    scores = model.scores(Points.of(mesh.reshape(-1, 2)), engine)
+    across, up = grid = np.moveaxis(mesh * spread + centre, -1, 0)
 
-    def __init__(self, fit: SvmFit, parts: Sequence[ScoredRows], encoder: Encoder, engine: Engine) -> None:
-        rows, model = parts[0].rows, fit.model
-        spread, centre = np.array([(column.spread, column.centre) for column in encoder.numeric]).T
-        points = [as_points(one.rows.points).numeric for one in parts]
-        tail = (1.0 - COVERED) / 2.0
-        low, high = np.quantile(np.concatenate(points), [tail, 1.0 - tail], axis=0)
-        margin = 0.1 * (high - low) + 1e-9
-        across, up = (np.linspace(a, b, GRID_POINTS) for a, b in zip(low - margin, high + margin, strict=True))
-        mesh = np.meshgrid(across, up)
-        scores = model.scores(Points.of(np.column_stack([part.ravel() for part in mesh])), engine)
+    def labels(scores: Array, rows: TrainingRows | None = None) -> NDArray[np.intp]:
+        """Return true classes, or those predicted; of an outlier detector 0 for outliers and 1 for the others."""
+        if model.classes is None:
+            return model.alike(scores).astype(np.intp)
+        return model.codes(scores) if rows is None else rows.codes
 
-        def predicted(found: Array) -> NDArray[np.intp]:
-            """Return classes; of an outlier detector 0 for outliers and 1 for the others."""
-            return model.alike(found).astype(np.intp) if model.classes is None else model.codes(found)
+    classes = OUTLIER_CLASSES if model.classes is None else model.classes.names
+    handles, remarks, colors = panels.class_marks(classes), [], panels.matplotlib("colors")
+    tints = [
+        1.0 - TINT * (1.0 - np.array(colors.to_rgb(panels.class_look(place)["color"]))) for place in range(len(classes))
+    ]
+    regions = labels(scores).reshape(across.shape)
+    style = {"shading": "nearest", "cmap": colors.ListedColormap(tints), "rasterized": True, "zorder": 0}
+    axis.pcolormesh(across, up, regions, vmin=-0.5, vmax=len(classes) - 0.5, **style)
+    kept = [panels.evenly(len(one)) for one in points]
+    size, every = max(panels.point_size(sum(map(len, kept))), 12.0), np.concatenate(points) * spread + centre
+    for own, one, shown, noun in zip(points, parts, kept, ("row", "test row"), strict=False):
+        some, codes = own[shown] * spread + centre, labels(one.scores, one.rows)[shown]
+        panels.scatter_classes(axis, some, codes, size, hollow=noun == "test row")
+        remarks.append(panels.thinning(len(shown), len(own), noun))
+    support = np.intersect1d(fit.support, kept[0]) if model.method == "svm" else np.empty(0, dtype=np.intp)
+    ring = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.5 if size < 20 else 0.7}
+    axis.scatter(*every[support].T, s=3.0 * size, zorder=2.5, **ring)
+    if len(support):
+        label = counted(len(fit.support), "support vector")
+        handles.append(panels.mark(label, marker="o", markerfacecolor="none", markeredgecolor="black", markersize=7.5))
+    if len(parts) > 1:
+        look = {"markerfacecolor": "white", "markeredgecolor": panels.NEUTRAL}
+        handles.append(panels.mark(counted(len(points[1]), "test row"), marker="o", **look))
+    if model.classes is not None and scores.shape[1] == 1:
+        handles += _draw_margin(axis, grid, scores.reshape(across.shape))
+    else:
+        # An outlier detector has no margin; of several classes each has a line around its region.
+        for place in np.unique(regions)[1:]:
+            axis.contour(across, up, regions == place, levels=[0.5], colors="black", linewidths=0.7, zorder=0.5)
+    ends = grid[:, [0, -1], [0, -1]]
+    names = [panels.named(name) for name in encoder.names]
+    axis.set(xlim=ends[0], ylim=ends[1], xlabel=names[0], ylabel=names[1])
+    outside = int(((every < ends[:, 0]) | (every > ends[:, 1])).any(axis=1).sum())
+    panels.write_title(axis, "Regions of the classes", *remarks, f"{counted(outside, 'row')} beyond" if outside else "")
+    panels.legend_below(axis, handles, ncols=3)
 
-        def labels(scored: ScoredRows) -> NDArray[np.intp]:
-            return predicted(scored.scores) if scored.rows.classes is None else scored.rows.codes
 
-        self.columns, self.grid = encoder.names, (across * spread[0] + centre[0], up * spread[1] + centre[1])
-        self.predicted = predicted(scores).reshape(mesh[0].shape)
-        # The scores of an outlier detector have a boundary, but no margin; those of several classes neither.
-        self.scores = scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None
-        self.classes = OUTLIER_CLASSES if rows.classes is None else rows.classes.names
-        self.rows = [(own * spread + centre, labels(one)) for own, one in zip(points, parts, strict=True)]
-        self.support = np.zeros(len(rows), dtype=bool)
-        self.support[fit.support] = model.method == "svm"
-
-    def draw(self, axis: Any) -> None:
-        """Draw the regions, the boundary and the margin, rows of the fit, support vectors and test rows."""
-        self._fill(axis)
-        handles = [*panels.class_marks(self.classes), *self._row_marks(), *self._draw_lines(axis)]
-        kept = [panels.evenly(len(points)) for points, _ in self.rows]
-        size = max(panels.point_size(sum(map(len, kept))), 12.0)
-        remarks = []
-        for (points, labels), shown, noun in zip(self.rows, kept, ("row", "test row"), strict=False):
-            panels.scatter_classes(axis, points[shown], labels[shown], size, hollow=noun == "test row")
-            remarks.append(panels.thinning(len(shown), len(points), noun))
-        rings = self.rows[0][0][kept[0][self.support[kept[0]]]]
-        ring = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.5 if size < 20 else 0.7}
-        axis.scatter(rings[:, 0], rings[:, 1], s=3.0 * size, zorder=2.5, **ring)
-        low, high = ([line[end] for line in self.grid] for end in (0, -1))
-        axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        axis.set(xlabel=panels.named(self.columns[0]), ylabel=panels.named(self.columns[1]))
-        every = np.concatenate([points for points, _ in self.rows])
-        outside = int(((every < low) | (every > high)).any(axis=1).sum())
-        remarks.append(f"{counted(outside, 'row')} beyond" if outside else "")
-        panels.write_title(axis, "Regions of the classes", *remarks)
-        panels.legend_below(axis, handles, ncols=3)
-
-    def _fill(self, axis: Any) -> None:
-        """Fill each class's region with its colour, pale; between more than two classes draw a thin line."""
-        colors, count = panels.matplotlib("colors"), len(self.classes)
-        colours = [
-            1.0 - TINT * (1.0 - np.array(colors.to_rgb(panels.class_look(place)["color"]))) for place in range(count)
-        ]
-        if self.scores is not None:
-            # Levels beyond the scores and the margin: every point lies in one of two bands that meet at 0.
-            reach = 1.0 + max(1.0, float(np.abs(self.scores).max()))
-            axis.contourf(*self.grid, self.scores, levels=[-reach, 0.0, reach], colors=colours[:2], zorder=0)
-            return
-        style = {"shading": "nearest", "cmap": colors.ListedColormap(colours), "rasterized": True, "zorder": 0}
-        axis.pcolormesh(*self.grid, self.predicted, vmin=-0.5, vmax=count - 0.5, **style)
-        there = np.unique(self.predicted)
-        for place in there if len(there) > 1 else []:
-            inside = (self.predicted == place).astype(np.float64)
-            axis.contour(*self.grid, inside, levels=[0.5], colors="black", linewidths=0.7, zorder=0.5)
-
-    def _draw_lines(self, axis: Any) -> list[Any]:
-        """Draw the scores -1, 0 and 1 where they occur, and return what stands for them in the legend."""
-        if self.scores is None:
-            return []
-        handles = {}
-        for level, (style, width) in LINES.items():
-            if self.scores.min() < level < self.scores.max():
-                look = {"colors": "black", "linestyles": style, "linewidths": width, "zorder": 1}
-                axis.contour(*self.grid, self.scores, levels=[level], **look)
-                label = "margin (scores -1, 1)" if level else "boundary"
-                handles[label] = panels.mark(label, color="black", linestyle=style, linewidth=width)
-        return list(handles.values())
-
-    def _row_marks(self) -> list[Any]:
-        """Return what stands for support vectors and test rows in the legend."""
-        vectors, marks = int(np.count_nonzero(self.support)), []
-        if vectors:
-            marks.append((counted(vectors, "support vector"), "none", "black", 7.5))
-        if len(self.rows) > 1:
-            marks.append((counted(len(self.rows[1][0]), "test row"), "white", panels.NEUTRAL, 5))
-        return [
-            panels.mark(label, marker="o", markerfacecolor=face, markeredgecolor=edge, markersize=size)
-            for label, face, edge, size in marks
-        ]
+def _draw_margin(axis: Any, grid: Array, scores: Array) -> list[Any]:
+    """Draw the scores -1, 0 and 1 where they occur, and return what stands for them in the legend."""
+    handles = {}
+    for level in (0.0, -1.0, 1.0):
+        if scores.min() < level < scores.max():
+            label, style, width = ("margin (scores -1, 1)", "dashed", 0.9) if level else ("boundary", "solid", 1.6)
+            axis.contour(*grid, scores, levels=[level], colors="black", linestyles=style, linewidths=width, zorder=1)
+            handles[label] = panels.mark(label, color="black", linestyle=style, linewidth=width)
+    return list(handles.values())
 
 
 def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequence[str], rows: str) -> None:
@@ -211,7 +178,13 @@ def draw_confusion(axis: Any, counts: NDArray[np.integer], classes: Sequence[str
     panels.draw_cells(axis, shares, 0.0, 1.0, "share of the true class")
     if len(counts) <= panels.CELLS_WITH_TEXT:
         wide = len(counts) <= CELLS_WITH_SHARES
-        texts = [[_cell_text(int(count), int(line.sum()), with_share=wide) for count in line] for line in counts]
+        texts = [
+            [
+                f"{count:,}\n{percent(share)}" if wide and count else f"{count:,}"
+                for count, share in zip(*line, strict=True)
+            ]
+            for line in zip(counts.tolist(), shares.tolist(), strict=True)
+        ]
         panels.write_cells(axis, texts, shares, size=8.5)
     names = [panels.abridged(name, 18) for name in classes]
     panels.label_cells(axis, names, names)
@@ -219,15 +192,6 @@ def draw_confusion(axis: Any, counts: NDArray[np.integer], classes: Sequence[str
     axis.set(xlabel="predicted class", ylabel="true class")
     right, total = int(np.trace(counts)), int(counts.sum())
     panels.write_title(axis, f"Confusion: {right:,} of {total:,} {panels.literal(rows)} predicted correctly")
-
-
-def _cell_text(count: int, support: int, *, with_share: bool) -> str:
-    """Return what a cell of a confusion matrix says: rows and, below, their share of the true class."""
-    if count == 0 or not with_share:
-        return f"{count:,}"
-    # Only what is all is called 100 %, and only what is nothing would be 0 %.
-    share = "<1%" if count < 0.01 * support else f"{min(count / support, 1.0 if count == support else 0.99):.0%}"
-    return f"{count:,}\n{share}"
 
 
 def draw_scores(axis: Any, parts: Sequence[Array], alike: Callable[[Array], NDArray[np.bool_]]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kerntest.report.results.record import Record
 
@@ -113,11 +114,21 @@ class Grid(Record):
     tie_rule: str
     cells: tuple[Any, ...]
     chosen: int
+    # The fields of a cell with its option and its score, and the sign of a better one.
+    OPTION: ClassVar[str]
+    SCORE: ClassVar[str]
+    SIGN: ClassVar[float]
 
     @property
     def best(self) -> Any:
         """The chosen cell."""
         return self.cells[self.chosen]
+
+    @property
+    def columns(self) -> tuple[str, list[tuple[Any, ...]]]:
+        """Bandwidths or, where a kernel has several, their multiples, by name; and the cells of each."""
+        called = "bandwidth / median" if self.best.bandwidth is None else "bandwidth"
+        return called, [tuple(cells) for _, cells in groupby(self.cells, key=lambda cell: cell.multiple)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +164,7 @@ class GridSearch(Grid):
     folds: int
     cells: tuple[GridCell, ...]
     mean: float
+    OPTION, SCORE, SIGN = "C", "mean", 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +348,7 @@ class RidgeGrid(Grid):
     cells: tuple[RidgeCell, ...]
     criterion: str
     n_rows: int
+    OPTION, SCORE, SIGN = "lambda_", "score", -1.0
 
 
 @dataclass(frozen=True, slots=True)
