@@ -408,6 +408,10 @@ class KernelStack:
         there.laid = [[rows.sent(engine) for rows in of_order] for of_order in self.laid]
         return there
 
+    def rows(self) -> Array:
+        """Return the rows of the first source, where they are."""
+        return self.laid[0][0].wrapped.numeric
+
     def diagonals(self) -> Array:
         """Return the diagonals of the matrices along the places of the first order, shape (members, n)."""
         every = [kernel.diagonal(points) for points, kernels in self.sources for kernel in kernels]

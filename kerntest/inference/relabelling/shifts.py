@@ -25,11 +25,9 @@ where U-centring takes out the diagonals d and e of both.
 
 from __future__ import annotations
 
-import math
-import threading
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +158,7 @@ def shift_sums(
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
     engine = enough_for(engine, (first.members + matrices) * n * circle / 2)
-    work = _Lines(first, second, wanted, stacked=stacked).sent(engine)
+    work = _Lines((first.sent(engine), second.sent(engine)), wanted, stacked=stacked)
     passes = [range(start, min(start + held, orders)) for start in range(0, orders, held)]
     pieces = [piece for some in passes for piece in in_pieces([(block, some) for block in blocks])]
     results = engine.map(work, pieces, progress)
@@ -195,29 +193,27 @@ def _added(partials: Iterator[Partial]) -> Partial:
     return total
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Lines:
-    """The work on neighbouring blocks of two stacks, with arrays that each thread uses again.
+    """The work on neighbouring blocks of two stacks, for the pairs that are wanted: one after another, or `stacked`.
 
     What they add together is handed over: half of sum_k w_k rfft(A_k) conj(rfft(B_k)) and, in the pass that holds the first
     order, row sums and squares.
     """
 
-    def __init__(
-        self, first: KernelStack, second: KernelStack, wanted: tuple[tuple[int, int], ...], *, stacked: bool
-    ) -> None:
-        self.sides, self.wanted, self.stacked = (first, second), wanted, stacked
-        self.circle, self.frequencies = second.circle, second.circle // 2 + 1
-        self.scratch = _Scratch(np.empty(0))
+    sides: tuple[KernelStack, KernelStack]
+    wanted: Sequence[tuple[int, int]]
+    stacked: bool
 
-    def sent(self, engine: Engine) -> Self:
-        """Compute where an engine does; return itself."""
-        self.sides = self.sides[0].sent(engine), self.sides[1].sent(engine)
-        self.scratch = _Scratch(engine.send(np.empty(0)))
-        return self
+    @property
+    def circle(self) -> int:
+        """Entries of a line."""
+        return self.sides[0].circle
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes have arrays of their own."""
-        return partial(_Lines, stacked=self.stacked), (*self.sides, self.wanted)
+    def _spectra(self, *shape: int) -> Spectrum:
+        """Return room for transforms of so many lines, where the rows are."""
+        shape = (*shape, self.circle // 2 + 1)
+        return np.empty_like(self.sides[0].rows(), shape=shape, dtype=np.complex128, order="C")
 
     def __call__(self, passes: Sequence[Pass]) -> Partial:
         """Return the sums over the blocks, in their order."""
@@ -231,7 +227,7 @@ class _Lines:
     def _lines(self, side: int, order: int, item: Pass, margins: list[Array]) -> Iterator[tuple[int, Array]]:
         """Yield the number of each matrix of a side with the block's lines of it."""
         (block, orders), stack = item, self.sides[side]
-        values = self.scratch.array("values", (block.count, self.circle), np.float64)
+        values = np.empty_like(stack.rows(), shape=(block.count, self.circle), order="C")
         for member in stack.lines(order, block, values):
             if order == 0 and orders.start == 0 and stack.centred_by_rows:
                 rows, squares = margins[2 * side : 2 * side + 2]
@@ -241,17 +237,16 @@ class _Lines:
 
     def _by_pair(self, item: Pass, margins: list[Array]) -> Spectrum:
         """Take one pair of matrices after another."""
-        (block, orders), frequencies, members = item, self.frequencies, self.sides[1].members
-        others = self.scratch.array("others", (members, len(orders), block.count, frequencies), np.complex128)
+        block, orders = item
+        others = self._spectra(self.sides[1].members, len(orders), block.count)
         for place, order in enumerate(orders):
             for member, lines in self._lines(1, order, item, margins):
                 np.fft.rfft(lines, axis=1, out=others[member, place])
         np.conj(others, out=others)
         others[:, :, block.halved(self.circle)] *= 0.5
-        together = others.reshape(-1, block.count, frequencies)
-        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
-        product = self.scratch.array("product", (block.count, frequencies), np.complex128)
-        spectrum = np.zeros((self.sides[0].members, len(together), frequencies), dtype=np.complex128)
+        together = others.reshape(-1, *others.shape[2:])
+        transformed, product = self._spectra(2, block.count)
+        spectrum = np.zeros((self.sides[0].members, len(together), others.shape[3]), dtype=np.complex128)
         for member, lines in self._lines(0, 0, item, margins):
             np.fft.rfft(lines, axis=1, out=transformed)
             for place, partner in enumerate(together):
@@ -263,11 +258,13 @@ class _Lines:
 
     def _by_frequency(self, item: Pass, margins: list[Array]) -> Spectrum:
         """Take all pairs as one matrix product for each frequency, over the lines of the block."""
-        (block, orders), frequencies = item, self.frequencies
-        matrices = self.sides[1].members * len(orders)
-        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
-        left = self.scratch.array("left", (frequencies, self.sides[0].members, block.count), np.complex128)
-        right = self.scratch.array("right", (frequencies, matrices, block.count), np.complex128)
+        block, orders = item
+        transformed = self._spectra(block.count)
+        # Frequencies first: one matrix product for each.
+        left, right = (
+            np.empty_like(transformed, shape=(transformed.shape[1], matrices, block.count), dtype=np.complex128)
+            for matrices in (self.sides[0].members, self.sides[1].members * len(orders))
+        )
         for place, order in enumerate(orders):
             for member, lines in self._lines(1, order, item, margins):
                 np.fft.rfft(lines, axis=1, out=transformed)
@@ -277,21 +274,6 @@ class _Lines:
             np.fft.rfft(lines, axis=1, out=transformed)
             left[:, member] = transformed.T
         return np.asarray(np.matmul(left, right.transpose(0, 2, 1)).transpose(1, 2, 0))
-
-
-class _Scratch(threading.local):
-    """Arrays that a thread uses again for each block: fresh ones would cost as much as the arithmetic, page by page."""
-
-    def __init__(self, like: Array) -> None:
-        self._like = like
-        self._held: dict[str, NDArray[Any]] = {}
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
-        """Return an array of that shape whose contents are whatever was left in it."""
-        size = math.prod(shape)
-        if name not in self._held or self._held[name].size < size:
-            self._held[name] = np.empty_like(self._like, shape=size, dtype=dtype)
-        return self._held[name][:size].reshape(shape)
 
 
 # Correlations of the columns of factors
