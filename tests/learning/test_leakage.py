@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import run_here
 
 from kerntest import SVM, KernelRidge, train_ridge, train_svm
+from kerntest.errors import UsageError
 
 r = np.random.default_rng(3)
 
@@ -114,19 +114,10 @@ def test_copies_of_a_row_in_two_clusters_join_them():
     assert result.n_clusters == 12
 
 
-def test_the_command(tmp_path, capfdbinary):
-    path = tmp_path / "visits.csv"
-    patients().to_csv(path, index=False)
-    common = ["svm", path, "--target", "cls", "--exclude", "y", "--test-fraction", "0.3", "--cluster"]
-    done = run_here(capfdbinary, *common, "patient")
-    assert done.code == 0
-    assert "  clusters   patient: 29 among the training rows, none of them parted\n" in done.out
-    told = train_ridge(path, "y", exclude="cls", cluster="patient", lambda_=1.0).to_dict()
-    assert (told["cluster"], told["n_clusters"]) == ("patient", 40)
-    for wrong, message in (("cls", "cannot be target or weight and --cluster"), ("patiend", "did you mean 'patient'?")):
-        done = run_here(capfdbinary, *common, wrong)
-        assert done.code == 2
-        assert message in done.err
+def test_a_cluster_must_be_a_column_of_its_own():
+    for wrong, message in (("cls", "cannot be target or weight and --cluster"), ("patiend", "'patiend' is not in")):
+        with pytest.raises(UsageError, match=message):
+            train_svm(patients(), "cls", exclude="y", test_fraction=0.3, cluster=wrong)
 
 
 def test_test_rows_that_are_learned_from_are_told(tmp_path):

@@ -266,27 +266,27 @@ def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, else
     places = [350, 20, 133, 21, 300]
     table.loc[places, "colour"] = ["e", "c", "b", "a", "d"]
     write_layouts(tmp_path, pa.Table.from_pandas(table))
-    for engine in (1, 4, Elsewhere()):
+    for engine, run in ((1, "svm"), (4, "svm"), (Elsewhere(), "svm"), (1, "preimages")):
         elsewhere(engine)
-        for layout in ("groups.parquet", "rows.csv"):
-            block = 2000 if layout == "rows.csv" else 50
-            _, report = table_and_report(
-                folder, "svm", tmp_path / layout, tmp_path / "out.csv", block=block, unknown="ignore"
-            )
+        for layout, block in (("groups.parquet", 50), ("rows.csv", 2000)):
+            data, output = tmp_path / layout, tmp_path / "out.csv"
+            table, report = table_and_report(folder, run, data, output, block=block, unknown="ignore")
             assert report["unknown"] == [{"column": "colour", "values": ["c", "a", "b", "d", "e"], "rows": 5}]
+    # A pre-image has a level that is known.
+    assert set(table["colour"]) == set(COLOURS)
 
 
 @pytest.mark.parametrize("engine", [1, 4, Elsewhere()])
-@pytest.mark.parametrize("layout", ["one.parquet", "tiny.parquet", "parts"])
-def test_the_progress_counts_rows_and_ends_with_the_last(folder, tmp_path, elsewhere, engine, layout):
+@pytest.mark.parametrize("layout", ["one.parquet", "tiny.parquet", "parts", "rows.csv"])
+def test_the_progress_ends_with_the_last_row_or_byte(folder, tmp_path, elsewhere, engine, layout):
     elsewhere(engine)
-    steps = []
-    table_and_report(
-        folder, "svm", folder / layout, tmp_path / "out.csv", block=50, progress=lambda *step: steps.append(step)
-    )
-    assert len(steps) > 5
+    steps, data = [], folder / layout
+    block, total = (1000, data.stat().st_size) if layout == "rows.csv" else (50, ROWS)
+    output = tmp_path / "out.csv"
+    table_and_report(folder, "svm", data, output, block=block, progress=lambda *step: steps.append(step))
+    assert len(steps) > 3
     assert steps == sorted(set(steps))
-    assert steps[-1] == (ROWS, ROWS)
+    assert steps[-1] == (total, total)
 
 
 def test_many_files_need_no_more_open_files_than_few(folder, tmp_path, monkeypatch):
