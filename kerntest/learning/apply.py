@@ -281,9 +281,8 @@ class _RowWork:
     threads: int = 1
 
     def _pieces(self, reader: BlockReader, keep: Sequence[str], engine: Engine) -> Pieces:
-        return reader.pieces(
-            {column.name: column.kind for column in self.columns.encoder.columns}, keep, engine.threads
-        )
+        kinds = {column.name: column.kind for column in self.columns.encoder.columns}
+        return reader.pieces(kinds, keep, engine.threads)
 
     def planned(self, reader: BlockReader, engine: Engine) -> Engine:
         """Tell the plan to whoever listens, and return the engine with as many threads as the memory allows.
@@ -383,9 +382,7 @@ class _RowWork:
     def _incomplete(self, table: Table) -> NDArray[np.bool_]:
         """Return which rows lack a value that the model needs."""
         masks = {column.name: column.missing for column in table.columns if column.problem is None}
-        incomplete = np.zeros(table.n_rows, dtype=bool)
-        for mask in masks.values():
-            incomplete |= mask
+        incomplete: NDArray[np.bool_] = np.any([np.zeros(table.n_rows, dtype=bool), *masks.values()], axis=0)
         if self.missing == "error" and incomplete.any():
             row = int(np.argmax(incomplete))
             names = [name for name, mask in masks.items() if mask[row]]

@@ -49,8 +49,7 @@ def draw_folds(
     """
     whole_number("folds", k, at_least=2)
     _check_enough(n, "row", k)
-    if labels is None:
-        labels = np.zeros(n, dtype=np.intp)
+    labels = np.zeros(n, dtype=np.intp) if labels is None else labels
     (rarest, count), unit = _sizes(labels, clusters)[0], _unit(clusters)
     if classes and count < 2:
         what = f"only 1 {unit} has class {classes[rarest]!r}: one of {k} folds is predicted by a fit that never saw it"
@@ -85,8 +84,7 @@ def train_test_split(
     """
     tested = _test_rows(n, fraction)
     rng = np.random.default_rng((seed, SPLIT_STREAM))
-    if labels is None:
-        labels = np.zeros(n, dtype=np.intp)
+    labels = np.zeros(n, dtype=np.intp) if labels is None else labels
     if clusters is not None:
         drawn = _whole_part(labels, clusters, fraction, rng)
         return np.flatnonzero(~drawn), np.flatnonzero(drawn)
@@ -175,9 +173,8 @@ def _test_rows(n: int, fraction: float) -> int:
         raise UsageError(what, hint="0.25 tests on a quarter of the rows", code="usage.test_fraction")
     tested = round(fraction * n)
     if not 0 < tested < n:
-        what = (
-            f"a test fraction of {fraction:g} leaves none of {counted(n, 'row')} to {'train' if tested else 'test'} on"
-        )
+        part = "train" if tested else "test"
+        what = f"a test fraction of {fraction:g} leaves none of {counted(n, 'row')} to {part} on"
         hint = "at least 2 rows are needed" if n < 2 else f"{0.5 if n < 8 else 0.25:g} leaves rows to both"
         raise DataError(what, hint=hint, code="data.test_fraction")
     return tested
@@ -249,10 +246,9 @@ def smoothest(scores: Array, orders: Sequence[Array]) -> int:
 def held_out(rows: TrainingRows, folds: Rows, fold: int) -> tuple[TrainingRows, TrainingRows]:
     """Return the rows to fit to and those of a fold, to judge by; of a matrix both against the rows to fit to."""
     train = np.flatnonzero(folds != fold)
-    parts = rows.take(train), rows.take(np.flatnonzero(folds == fold))
-    if isinstance(rows.points, Points):
-        return parts
-    part, held = (replace(one, points=np.asarray(one.points)[:, train]) for one in parts)
+    part, held = rows.take(train), rows.take(np.flatnonzero(folds == fold))
+    if not isinstance(rows.points, Points):
+        part, held = (replace(one, points=np.asarray(one.points)[:, train]) for one in (part, held))
     return part, held
 
 

@@ -153,11 +153,9 @@ SHELLS = Manual(
 @click.argument("shell", type=common.one_of("bash", "zsh", "fish"))
 def completion(shell: str) -> None:
     """Print the script that makes SHELL complete commands, options, file names and kernel names."""
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it
+    from click import shell_completion as shells  # noqa: PLC0415 - only this command needs it
 
-    completer = get_completion_class(shell)
-    if completer is None:  # pragma: no cover - click has had all three since 8.0
-        raise click.UsageError(f"click cannot complete for {shell}")
-    script = completer(click.Command("kerntest"), {}, "kerntest", "_KERNTEST_COMPLETE")
+    completers = {"bash": shells.BashComplete, "zsh": shells.ZshComplete, "fish": shells.FishComplete}
+    script = completers[shell](click.Command("kerntest"), {}, "kerntest", "_KERNTEST_COMPLETE")
     # Not script.source(): for bash that first starts bash to ask for its version.
     write_standard_output(script.source_template % script.source_vars())
