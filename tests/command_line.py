@@ -1,5 +1,6 @@
 """Run `kerntest` in tests: in this process where that is enough, as a process of its own where it is not."""
 
+import io
 import os
 import shlex
 import subprocess
@@ -93,10 +94,17 @@ def run_line(line, *, stdout, stderr, code=0, home=None):
 
 
 def environment(**variables):
-    """Return the environment of a process that finds this checkout, with nothing set that changes what it prints."""
+    """Return the environment of a process that finds this checkout and its tests, and nothing that changes what it prints."""
     plain = {name: value for name, value in os.environ.items() if name not in UNSET}
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**plain, "PYTHONPATH": os.pathsep.join(paths), **variables}
+
+
+def modules_of(statement, *arguments):
+    """Return the modules that a new interpreter has loaded after a statement, which may read arguments."""
+    command = [sys.executable, "-c", f"import sys\n{statement}\nprint()\nprint(*sys.modules)", *map(str, arguments)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, timeout=600)
+    return set(done.stdout.splitlines()[-1].split())
 
 
 def run_process(*arguments, **options):
@@ -108,3 +116,8 @@ def run_process(*arguments, **options):
 
 
 UNSET = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "KERNTEST_DEBUG", "TTY_COMPATIBLE", "_KERNTEST_COMPLETE"}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True

@@ -5,8 +5,10 @@ import os
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
+import command_line
 import hypothesis
 import pytest
 from threadpoolctl import threadpool_limits
@@ -93,3 +95,16 @@ def nothing_outlives_its_module(request, own_temporary_folder):
         {"cluster", "on"} & set(item.fixturenames) for item in request.session.items if item.path == request.path
     ):
         check_nothing_is_left(own_temporary_folder, before, request.path.name)
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    """Leave nothing set that changes what commands print."""
+    for name in command_line.UNSET:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def kerntest(capfdbinary):
+    """Run a command line in this process."""
+    return partial(command_line.run_here, capfdbinary)

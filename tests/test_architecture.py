@@ -1,13 +1,12 @@
 """Imports only point down, and what loads slowly is loaded late."""
 
 import ast
-import subprocess
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+from command_line import modules_of
 
 import kerntest
 
@@ -179,14 +178,8 @@ def test_files_stay_small():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 550, label(path)
 
 
-def loaded_by(statement):
-    code = f"import sys\n{statement}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
-    return set(done.stdout.split())
-
-
 def test_importing_kerntest_loads_no_numerics():
-    assert not loaded_by("import kerntest; dir(kerntest); kerntest.__version__") & {
+    assert not modules_of("import kerntest; dir(kerntest); kerntest.__version__") & {
         "numpy",
         "scipy",
         "pandas",
@@ -197,7 +190,7 @@ def test_importing_kerntest_loads_no_numerics():
 
 
 def test_a_small_test_loads_neither_pandas_nor_scipy():
-    loaded = loaded_by(
+    loaded = modules_of(
         "import numpy as np; from kerntest import mmd_test; rng = np.random.default_rng(0); "
         "mmd_test(rng.normal(size=(50, 3)), rng.normal(size=(60, 3)))"
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from command_line import Terminal
 from records import assert_alike, differences
 
 import kerntest as package
@@ -298,11 +299,6 @@ def test_no_output_replaces_what_is_read_or_another_and_nothing_is_half_written(
     assert (folder / "old.json").read_text() == "old"
     assert (folder / "data.csv").read_bytes() == before
     assert sorted(file.name for file in folder.iterdir()) == ["data.csv", "old.json", "other.csv"]
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 @EVERY

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import Terminal
 from example_results import two_sample_result
 
 from kerntest.cli import console
@@ -22,11 +23,6 @@ from kerntest.cli.console import (
 from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError
 from kerntest.report.summaries.test_summary import two_sample_summary
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def without_colours(text):

@@ -1,7 +1,3 @@
-import json
-import subprocess
-import sys
-
 import click
 import pytest
 
@@ -64,32 +60,3 @@ def test_help_shows_defaults_topics_and_exit_codes(kerntest):
 def test_the_version_is_one_line(kerntest):
     for flag in ("--version", "-V"):
         assert kerntest(flag).out == "kerntest 0.1.0\n"
-
-
-LOADED = """
-import sys
-from kerntest.cli.main import run
-code = run(sys.argv[1:])
-import json
-print(json.dumps(sorted(sys.modules)), file=sys.stderr)
-sys.exit(code)
-"""
-CLICK = "import sys, click, json; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
-
-
-def loaded_by(*command):
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False, timeout=600)
-    return set(json.loads(done.stderr.splitlines()[-1]))
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["mmd", "--help"], ["mmd", "a"]], ids=" ".join)
-def test_without_work_nothing_heavy_is_loaded(arguments):
-    loaded = loaded_by("-c", LOADED, *arguments)
-    third_party = {"numpy", "scipy", "pandas", "pyarrow", "rich", "matplotlib", "threadpoolctl"}
-    assert loaded & third_party == set()
-    assert {"click", "kerntest"} <= loaded
-
-
-def test_help_loads_little_more_than_click():
-    """Starting is loading: how long it takes is measured by `tests/benchmarks/speed.py start`."""
-    assert len(loaded_by("-c", LOADED, "--help")) <= 2 * len(loaded_by("-c", CLICK))

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from command_line import environment
 
-TESTS = Path(__file__).parents[1]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and devices of POSIX")
 
 # `kerntest` with a stand-in for the numerics, whose behaviour the name of the first file chooses.
@@ -69,11 +69,6 @@ module.mmd_test = mmd_test
 sys.modules["kerntest.inference.two_sample"] = module
 main.main()
 """
-
-
-def environment(**variables):
-    paths = [str(TESTS), str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
 
 
 @contextmanager
@@ -146,6 +141,22 @@ def test_a_full_disk_is_3(arguments):
 
 
 ENDINGS = {"SIGINT": (130, "interrupted"), "SIGTERM": (143, "terminated"), "SIGHUP": (129, "hung up")}
+
+
+LOADING = """
+import os, signal, sys, types
+import kerntest.__main__ as program
+loading = types.ModuleType("kerntest.cli.main")
+loading.main = lambda: os.kill(os.getpid(), signal.SIGINT)
+sys.modules["kerntest.cli.main"] = loading
+program.main()
+"""
+
+
+@posix
+def test_an_interruption_while_the_program_loads_is_no_traceback():
+    ended = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, timeout=600, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 
 @posix

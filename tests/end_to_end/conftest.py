@@ -1,19 +1,5 @@
-from functools import partial
-
 import pytest
-from command_line import ROOT, UNSET, run_here
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch):
-    for name in UNSET:
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def kerntest(capfdbinary):
-    """Run a command line in this process, with the numerics."""
-    return partial(run_here, capfdbinary)
+from command_line import ROOT
 
 
 @pytest.fixture(scope="session")

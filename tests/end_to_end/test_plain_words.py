@@ -24,20 +24,6 @@ def test_a_long_kernel_is_not_echoed_whole(kerntest, table, command):
     assert "'linear*linear*" in outcome.err
 
 
-def test_damaged_parquet_is_told_in_our_own_words(kerntest, table, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    path = tmp_path / "t.parquet"
-    pandas.read_csv(table).to_parquet(path)
-    stored = bytearray(path.read_bytes())
-    # The footer, whose length stands before the last four bytes.
-    start = len(stored) - 8 - int.from_bytes(stored[-8:-4], "little")
-    stored[start : start + 20] = b"\xff" * 20
-    path.write_bytes(stored)
-    outcome = kerntest("kpca", path)
-    assert outcome.code == 3
-    assert outcome.err.splitlines()[0] == f"error: {path} is malformed Parquet: it is truncated or damaged"
-
-
 @pytest.mark.parametrize("null", [[], ["--null", "moments"], ["--resampling", "random"]])
 def test_where_a_single_row_differs_the_hint_works(kerntest, tmp_path, null):
     """Anscombe's fourth: of all rows but one x is the same."""

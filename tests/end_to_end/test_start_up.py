@@ -1,29 +1,25 @@
-"""A small test must start at once: what it does not need is not imported."""
+"""Starting is loading: what a command does not need is not imported. How long it takes is measured by `speed.py start`."""
 
-import json
-import subprocess
-import sys
+import pytest
+from command_line import modules_of
 
-from command_line import environment
+RUN = "from kerntest.cli.main import run; run(sys.argv[1:])"
 
-LOADED = """
-import sys
-from kerntest.cli.main import run
-loaded = []
-for arguments in (sys.argv[1:] + ["--json"], sys.argv[1:]):
-    assert run(arguments) == 0
-    loaded.append(sorted(sys.modules))
-sys.stdout.flush()
-import json
-print(json.dumps(loaded), file=sys.stderr)
-"""
+
+@pytest.mark.parametrize("arguments", [["--help"], ["mmd", "--help"], ["mmd", "a"]], ids=" ".join)
+def test_without_work_nothing_heavy_is_loaded(arguments):
+    loaded = modules_of(RUN, *arguments)
+    assert not loaded & {"numpy", "scipy", "pandas", "pyarrow", "rich", "matplotlib", "threadpoolctl"}
+    assert {"click", "kerntest"} <= loaded
+
+
+def test_help_loads_little_more_than_click():
+    assert len(modules_of(RUN, "--help")) <= 2 * len(modules_of("import click"))
 
 
 def test_a_small_test_loads_only_what_it_uses(shop):
-    files = [str(shop / name) for name in ("gaussian.csv", "laplace.csv")]
-    command = [sys.executable, "-c", LOADED, "mmd", *files]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, timeout=600)
-    as_json, as_table = map(set, json.loads(done.stderr.splitlines()[-1]))
+    files = (shop / "gaussian.csv", shop / "laplace.csv")
+    as_table, as_json = modules_of(RUN, "mmd", *files), modules_of(RUN, "mmd", *files, "--json")
     # Older SciPy imports scipy.linalg and scipy.sparse from scipy.special by itself.
     assert as_table.isdisjoint({"pandas", "scipy.stats", "scipy.spatial", "matplotlib", "pyarrow.parquet"})
     assert {"numpy", "pyarrow"} <= as_json

@@ -4,11 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from command_line import ROOT, environment
 
-ROOT = Path(__file__).parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 
 KILLED = """
@@ -35,9 +34,8 @@ main.main()
 
 
 def run(program, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment())
 
 
 @posix
