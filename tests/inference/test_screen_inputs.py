@@ -1,7 +1,5 @@
 """What goes into a screen of pairs and what comes out: columns, missing values, warnings, records and pictures."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,43 +68,34 @@ def test_pairs_that_cannot_be_tested_are_listed_last_with_a_note_and_not_counted
     found = hsic_pairs(unlucky_frame(), permutations=50)
     notes = {frozenset((pair.x, pair.y)): pair.note for pair in found.pairs}
     assert len(found.pairs) == 10
-    assert notes[frozenset("bc")] == "0 rows without missing values; the test needs at least 4"
-    assert notes[frozenset("ab")] == "3 rows without missing values; the test needs at least 4"
-    assert notes[frozenset("ac")] == "2 rows without missing values; the test needs at least 4"
+    for names, rows in (("bc", 0), ("ab", 3), ("ac", 2)):
+        assert notes[frozenset(names)] == f"{rows} rows without missing values; the test needs at least 4"
     assert notes[frozenset("ad")] is None
     tested = [pair for pair in found.pairs if pair.note is None]
     assert found.pairs[: len(tested)] == tuple(tested)
     assert found.tests == len(tested) == 3
     # In the order of the table.
     assert [(pair.x, pair.y) for pair in found.pairs[3:]] == sorted((pair.x, pair.y) for pair in found.pairs[3:])
+    known = {"x", "y", "n", "note", "reject", "pearson", "spearman", "kendall"}
     for pair in found.pairs[len(tested) :]:
-        values = (pair.p_value, pair.p_adjusted, pair.p_permutation, pair.permutations, pair.hsic_unbiased)
-        assert values == (None,) * 5
-        assert (pair.hsic_biased, pair.effect_size, pair.reject) == (None, None, False)
-    json.dumps(found.to_dict(), allow_nan=False)
+        assert {value for name, value in pair.to_dict().items() if name not in known} == {None}
+        assert not pair.reject
 
 
-def test_one_common_row_and_one_common_value_have_notes_of_their_own():
-    frame = frame_of(20, "abd").assign(c=np.where(np.arange(20) < 5, np.nan, 1.0))
+def test_one_common_row_one_common_value_and_a_text_that_identifies_the_rows_of_one_pair():
+    frame = frame_of(44, "abd").assign(c=np.where(np.arange(44) < 5, np.nan, 1.0))
     frame.loc[:1, "c"] = 2.0
     frame.loc[:1, "a"] = np.nan
-    # Row 19 is the one that a and d share.
-    frame.loc[2:18, "d"] = np.nan
+    # Row 43 is the one that a and d share; where "half" is there, every city is another.
+    frame.loc[2:42, "d"] = np.nan
+    frame["city"] = [f"id {k}" for k in range(22)] + ["Bern"] * 22
+    frame["half"] = np.where(np.arange(44) < 22, frame["b"] ** 2, np.nan)
     found = hsic_pairs(frame, permutations=50)
     assert pair_of(found, "a", "d").note == "1 row without missing values; the test needs at least 4"
     assert pair_of(found, "a", "c").note == "'c' has one value in the rows without missing values"
-    assert pair_of(found, "b", "c").note is None
-
-
-def test_a_text_that_identifies_the_rows_of_one_pair_only():
-    """In 22 of 44 rows every city is another; the other column is missing in all the rest."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"city": [f"id {k}" for k in range(22)] + ["Bern"] * 22, "full": rng.normal(size=44)})
-    frame["half"] = np.where(np.arange(44) < 22, rng.normal(size=44), np.nan)
-    found = hsic_pairs(frame, permutations=50)
-    assert pair_of(found, "city", "half").note is not None
-    assert pair_of(found, "city", "full").p_value is not None
-    assert found.tests == 2
+    assert "'city'" in pair_of(found, "city", "half").note
+    for x, y in ("bc", ("city", "b"), ("half", "b")):
+        assert pair_of(found, x, y).note is None
 
 
 def test_a_statistic_that_no_relabelling_changes_has_no_p_value():
@@ -139,18 +128,12 @@ def test_shared_relabellings_only_where_the_rows_are_the_same():
     [
         (frame_of(), {"target": "nothing"}, UsageError, "^column 'nothing' is not in data$"),
         (frame_of(), {"columns": "a,nothing"}, UsageError, "^column 'nothing' is not in data$"),
-        (frame_of(), {"x_columns": "nothing"}, UsageError, "^column 'nothing' is not in data$"),
         (frame_of(), {"target": "a", "columns": "a"}, UsageError, "^no pair of columns of data is selected$"),
         (frame_of(), {"correction": "bonferroni"}, UsageError, "^correction must be holm or bh or none"),
         (frame_of(), {"estimator": "unbiasd"}, UsageError, "^estimator must be unbiased or biased"),
         (frame_of(columns="a"), {}, DataError, "^fewer than two columns of data are left to test"),
         (frame_of(columns="ab").assign(b=1.0), {}, DataError, "^fewer than two columns .*'b' has one value"),
-        (
-            frame_of().assign(a=1.0),
-            {"target": "a"},
-            DataError,
-            "^the target cannot be tested: column 'a' has one value",
-        ),
+        (frame_of().assign(a=1.0), {"target": "a"}, DataError, "^the target cannot be tested: .*'a' has one value"),
         (frame_of(), {"target": "a:c"}, UsageError, "^--target is one column, not 'a', 'b', 'c'$"),
         (frame_of().assign(a=np.nan), {"target": "a"}, DataError, "^the target .* 'a' has missing values only"),
         (frame_of().assign(a=[np.inf] + [1.0] * 39), {}, DataError, "column 'a' holds 'inf'"),
@@ -198,13 +181,10 @@ def test_series_are_warned_of():
 
 
 def test_permutation_p_values_too_coarse_for_so_many_tests_are_said_so():
-    frame = frame_of()
-    coarse = hsic_pairs(frame, permutations=40)
-    (warning,) = coarse.warnings
+    (warning,) = hsic_pairs(frame_of(), permutations=40).warnings
     assert warning.startswith("permutation p-values cannot be below 0.025, too coarse to correct for 6 tests")
-    assert {pair.permutations for pair in coarse.pairs} == {40}
     for quiet in ({"permutations": 1000}, {"permutations": 40, "correction": "none"}):
-        assert not hsic_pairs(frame, **quiet).warnings
+        assert not hsic_pairs(frame_of(), **quiet).warnings
 
 
 def hopeless_frame():

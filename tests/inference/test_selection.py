@@ -99,9 +99,7 @@ def test_every_step_is_that_of_the_definition(target, permutations, seed):
         before = effect
     assert found.significant == sum(step.significant for step in found.selected)
     assert found.reject == (found.significant > 0)
-    used = found.null.permutations
-    assert used == 23 * math.ceil(permutations / 23)
-    assert found.null.p_floor == 1 / used
+    assert found.null.permutations == 1 / found.null.p_floor == 23 * math.ceil(permutations / 23)
 
 
 def test_more_candidates_than_are_done_in_one_pass_give_the_same():
@@ -119,13 +117,11 @@ def test_of_two_columns_that_matter_only_together_the_second_is_found_once_the_f
     frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
     frame["y"] = np.where(frame["a"] * frame["b"] > 0, "plus", "minus")
     first, second = hsic_select(frame, "y", 2, threads=1).selected
-    assert first.p_value > 0.05
-    assert second.p_alone > 0.05
+    assert min(first.p_value, second.p_alone) > 0.05
     assert second.p_value <= 0.01
     assert second.gain > 0.1
     # Nothing after a step that is not significant is called so.
-    assert not first.significant
-    assert not second.significant
+    assert (first.significant, second.significant) == (False, False)
 
 
 def test_a_copy_of_a_selected_column_adds_nothing():
@@ -174,7 +170,6 @@ FRAME = frame_of(30, 1)
     ("arguments", "options", "message"),
     [
         (("nothing",), {}, "^column 'nothing' is not in data$"),
-        (("y", 0), {}, "must be a whole number of at least 1, not 0$"),
         (("y", 1.5), {}, "must be a whole number of at least 1, not 1.5$"),
         (("y",), {"columns": "nothing"}, "^column 'nothing' is not in data$"),
         (("y",), {"columns": "y"}, "^no column of data is left to select from$"),
