@@ -20,7 +20,7 @@ from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, counted, listed, one_of, telling
-from kerntest.inference.exact import held_by_stacks, runs_of
+from kerntest.inference.exact import held_by_stacks, runs_of, series_warning
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
@@ -173,6 +173,7 @@ def hsic_pairs(
     made = [effect for effect in effects if effect.p_value is not None]
     rejected = sum(effect.reject for effect in made)
     floor = max((1.0 / effect.permutations for effect in made if effect.permutations), default=0.0)
+    running = runs_of(usable)
     coarse = (
         f"permutation p-values cannot be below {floor:.3g}, too coarse to correct for {len(made):,} tests: the corrected "
         "p-values come from the moments of the permutation distribution"
@@ -190,7 +191,7 @@ def hsic_pairs(
         columns=tuple(column.name for column in usable),
         pairs=effects,
         **shared.told(
-            *_series(usable),
+            *(series_warning([[name] for name in running[:4]]) if len(running) > 1 else []),
             *counters(usable),
             *copies_warning([column.values for column in usable]),
             *([coarse] if len(made) * floor > alpha and correction != "none" else []),
@@ -345,18 +346,6 @@ def _corrected(tested: Sequence[Tested], correction: Correction, alpha: float) -
     order = descending(np.array([effect.effect_size or 0.0 for effect in effects]), SAME_RANK)
     logs = np.where(np.isnan(raw), -1.0, -np.log(np.maximum(raw, np.finfo(np.float64).tiny)))[order]
     return tuple(effects[place] for place in order[descending(logs, SAME_RANK * np.maximum(1.0, logs))])
-
-
-def _series(columns: Sequence[Column]) -> list[str]:
-    """Return a warning where several columns run from row to row, as series in time do."""
-    running = runs_of(columns)
-    if len(running) < 2:
-        return []
-    more = f" and {len(running) - 4} more" if len(running) > 4 else ""
-    alike = (
-        f"neighbouring rows are alike in {', '.join(map(repr, running[:4]))}{more}: if the rows are a series in time, "
-    )
-    return [f"{alike}p-values of their pairs are far too small; --time-series tests two series"]
 
 
 # Correlations, by numpy alone: pandas and scipy.stats would take longer to load than a screen of a small table takes.
