@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from records import assert_same
 from tolerances import assert_close
-from two_variables import arrays, frame
+from two_variables import arrays
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.errors import UndecidedError, UsageError
@@ -86,15 +86,6 @@ def test_any_table_with_many_ties():
         assert found.p_value == np.mean(values >= values[0] - 1e-7)
 
 
-@pytest.mark.parametrize(("levels", "others"), [(2, 2), (30, 12)])
-def test_categories(levels, others):
-    rng = np.random.default_rng(levels)
-    x = rng.integers(0, levels, 200)
-    y = np.where(rng.random(200) < 0.3, x, rng.integers(0, others, 200))
-    found = coco_of(pd.DataFrame({"x": x.astype(str), "y": y.astype(str)}), None, ("delta", "delta"), permutations=2)
-    assert_close(found.coco, naive_coco.coco(*((side[:, None] == side).astype(float) for side in (x, y))))
-
-
 @pytest.mark.parametrize(("of_x", "of_y"), [(10, 3), (82, 82)], ids=["singular values", "Lanczos"])
 def test_a_balanced_design_has_exactly_none(of_x, of_y, tmp_path):
     """Every category of x with every category of y equally often."""
@@ -136,19 +127,6 @@ def test_fields_of_the_record():
     assert told == [(place + 1, len(told)) for place in range(len(told))] != []
     # The largest singular value of an operator, and its Hilbert-Schmidt norm.
     assert 0 < result.statistic == result.coco <= np.sqrt(result.hsic_biased)
-
-
-def test_coco_finds_what_hsic_finds():
-    strong = hsic_test(frame(60), x_columns="weight", y_columns="price", statistic="coco", permutations=200)
-    assert strong.p_value == 1 / 200
-    rng = np.random.default_rng(0)
-    p = [
-        hsic_test(*rng.normal(size=(2, 20)), statistic="coco", permutations=40, seed=seed, threads=1).p_value
-        for seed in range(24)
-    ]
-    # One in 24 at the level 0.05 if nothing depends: 7 or more have a probability below 2e-4.
-    assert np.sum(np.array(p) <= 0.05) < 7
-    assert 3 < np.sum(np.array(p) <= 0.5) < 21
 
 
 def test_neither_the_number_of_threads_nor_which_is_x_matters():
