@@ -12,13 +12,12 @@ from kerntest.report.summaries.words import ResultTable, name_list, number, perc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    Lines: TypeAlias = list[tuple[str, str]]
-    Tables: TypeAlias = Sequence[ResultTable]
+    # What has no text is not told.
+    Lines: TypeAlias = Sequence[tuple[str, str | None]]
 
 PARTS = {"train": "training", "test": "test"}
 TITLES = {"svm": "Support vector machine", "mean": "Nearest-mean classifier", "perceptron": "Kernel perceptron"}
 TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class"}
-FEATURES = {"nystroem": "Nystroem", "fourier": "random Fourier"}
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
 LONGEST_NAME = 20
@@ -31,30 +30,33 @@ def learner_summary(
     sentence: str,
     *,
     target: str | None = None,
-    tables: Tables = (),
+    tables: Sequence[ResultTable] = (),
 ) -> words.Summary:
     """Return a fit in words, `lines` its own between the kernel and the model."""
-    inputs, weights = result.provenance.inputs, getattr(result, "weights", None)
-    head = [("data", words.input_text(inputs[0]))]
-    if len(inputs) > 1:
-        head.append(("test data", words.input_text(inputs[1])))
-    elif result.n_test:
-        head.append(("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by"))
-    if target is not None:
-        head.append(("target", target))
-    if isinstance(result, records.PredictorResult) and result.cluster is not None:
-        told = f"{result.n_clusters or 0:,} among the training rows, none of them parted"
-        head.append(("clusters", f"{visible(result.cluster)}: {told}"))
-    head += [("columns", name_list(result.columns)), ("kernel", visible(words.shortened_kernel(result.kernel)))]
-    head += [] if weights is None else [("weights", visible(weights))]
-    if result.features is not None and result.feature_error is not None:
-        kind, _, count = result.features.partition(":")
-        error = f"kernel values off by {number(result.feature_error, 2)} (RMS)"
-        head.append(("features", f"{count} {FEATURES.get(kind, kind)} features, {error}"))
-    model = [] if result.model is None else [("model", visible(result.model))]
-    warnings = tuple(visible(warning) for warning in result.warnings)
+    first, *others = result.provenance.inputs
+    weights, cluster, n_clusters = (getattr(result, name, None) for name in ("weights", "cluster", "n_clusters"))
+    features, split = None, result.n_test and not others
+    if result.feature_error is not None:
+        features = f"{result.features}, kernel values off by {number(result.feature_error, 2)} (RMS)"
+    told = [
+        ("data", words.input_text(first)),
+        *(("test data", words.input_text(one)) for one in others),
+        ("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by" if split else None),
+        ("target", target),
+        (
+            "clusters",
+            cluster and f"{visible(cluster)}: {n_clusters or 0:,} among the training rows, none of them parted",
+        ),
+        ("columns", name_list(result.columns)),
+        ("kernel", visible(words.shortened_kernel(result.kernel))),
+        ("weights", weights and visible(weights)),
+        ("features", features),
+        *lines,
+        ("model", result.model and visible(result.model)),
+    ]
+    shown = tuple((label, text) for label, text in told if text)
     answer = "Result" if isinstance(result, records.KpcaResult) else "Decision"
-    return words.Summary(title, (*head, *lines, *model), visible(sentence), warnings, tuple(tables), answer)
+    return words.Summary(title, shown, visible(sentence), tuple(map(visible, result.warnings)), tuple(tables), answer)
 
 
 def learner_notes(result: records.LearnerResult) -> list[str]:
@@ -84,19 +86,21 @@ def _error_sentence(rows: str, rmse: float, r2: float | None) -> str:
 
 def _error_lines(judged: records.RegressionMetrics, rows: str) -> Lines:
     """Return how good a regression is on the rows that it is judged by."""
-    error, largest = number(judged.rmse), number(judged.max_error)
-    lines = [("RMSE", f"{error} on {rows}"), ("", f"MAE {number(judged.mae)}, largest error {largest}")]
-    return lines if judged.r2 is None else [*lines, ("r2", number(judged.r2))]
+    return [
+        ("RMSE", f"{number(judged.rmse)} on {rows}"),
+        ("", f"MAE {number(judged.mae)}, largest error {number(judged.max_error)}"),
+        ("r2", None if judged.r2 is None else number(judged.r2)),
+    ]
 
 
-def _trained_line(result: records.SvmResult | records.RidgeResult) -> Lines:
+def _trained_line(result: records.SvmResult | records.RidgeResult) -> tuple[str, str | None]:
     """Return how good a fit is on the rows that it has learned, if it is judged by others."""
-    train = result.train
-    if result.judged_on == "train" or train is None:
-        return []
+    train, told = result.train, None
     if isinstance(train, records.ClassificationMetrics):
-        return [("training", f"{percent(train.accuracy)} of {counted(train.n, 'training row')}")]
-    return [("training", f"RMSE {number(train.rmse)}{'' if train.r2 is None else f', r2 {number(train.r2)}'}")]
+        told = f"{percent(train.accuracy)} of {counted(train.n, 'training row')}"
+    elif train is not None:
+        told = f"RMSE {number(train.rmse)}{'' if train.r2 is None else f', r2 {number(train.r2)}'}"
+    return "training", None if result.judged_on == "train" else told
 
 
 def _numbers(headings: Iterable[str]) -> list[tuple[str, Literal["number"]]]:
@@ -104,25 +108,22 @@ def _numbers(headings: Iterable[str]) -> list[tuple[str, Literal["number"]]]:
     return [(heading, "number") for heading in headings]
 
 
-def _grid_table(
-    grid: records.GridSearch | records.RidgeGrid, option: str, scores: Sequence[str], called: str
-) -> list[ResultTable]:
+def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[ResultTable]:
     """Return the scores of a grid of several cells, as texts: an option down, bandwidths across."""
-    places = [(getattr(cell, option), cell.multiple) for cell in grid.cells]
-    if len(places) < 2:
+    if len(scores) < 2:
         return []
-    known = all(cell.bandwidth is not None for cell in grid.cells)
-    widths = {cell.multiple: number(cell.bandwidth or cell.multiple, 3) for cell in grid.cells}
-    texts = {place: words.Cell(text) for place, text in zip(places, scores, strict=True)}
-    texts[places[grid.chosen]] = words.Cell(f"*{scores[grid.chosen]}", "chosen")
-    values, multiples = (sorted(set(axis)) for axis in zip(*places, strict=True))
+    option, columns = grid.columns
+    texts = [words.Cell(text) for text in scores]
+    texts[grid.chosen] = words.Cell(f"*{scores[grid.chosen]}", "chosen")
+    values = [number(getattr(cell, grid.OPTION)) for cell in columns[0]]
+    widths = [number(cells[0].bandwidth or cells[0].multiple, 3) for cells in columns]
     return [
         ResultTable(
-            ((option.rstrip("_"), "word"), *_numbers(widths[multiple] for multiple in multiples)),
-            tuple((number(value), *(texts[value, multiple] for multiple in multiples)) for value in values),
-            f"Grid, {called}, bandwidths {'' if known else '/ median '}across (* chosen):",
+            ((grid.OPTION.rstrip("_"), "word"), *_numbers(widths)),
+            tuple((value, *texts[place :: len(values)]) for place, value in enumerate(values)),
+            f"Grid, {called}, {option.replace('bandwidth', 'bandwidths')} across (* chosen):",
             (f"tie rule: {grid.tie_rule}",),
-            keep=widths[places[grid.chosen][1]],
+            keep=widths[grid.chosen // len(values)],
         )
     ]
 
@@ -130,21 +131,20 @@ def _grid_table(
 def svm_summary(result: records.SvmResult) -> words.Summary:
     """Return a fitted machine in words."""
     target, judged, grid = result.target, result.train if result.judged_on == "train" else result.test, result.grid
-    rows, lines, tables = _part_rows(result), _cost_lines(result), list[ResultTable]()
+    rows, lines, tables = _part_rows(result), [_cost_line(result)], list[ResultTable]()
     if target is not None:
         target = visible(target) + (f": {name_list(result.classes)}" if result.classes else "")
     if grid is not None:
-        lines.append(("chosen by" if len(grid.cells) > 1 else "validated", _grid_text(grid)))
         accuracy = grid.score == "accuracy"
         scores = [f"{100 * cell.mean:.1f}" if accuracy else number(-cell.mean) for cell in grid.cells]
-        called = f"mean {'accuracy in %' if accuracy else 'RMSE'} over {grid.folds} folds"
-        tables += _grid_table(grid, "C", scores, called)
+        lines.append(("chosen by" if len(scores) > 1 else "validated", _grid_text(grid)))
+        tables += _grid_table(grid, scores, f"mean {'accuracy in %' if accuracy else 'RMSE'} over {grid.folds} folds")
     lines += _solver_lines(result)
     if isinstance(judged, records.ClassificationMetrics):
         lines += _class_lines(result, judged, rows)
         tables += _class_tables(judged, result.judged_on)
     elif isinstance(judged, records.RegressionMetrics):
-        lines += [*_error_lines(judged, rows), *_trained_line(result)]
+        lines += [*_error_lines(judged, rows), _trained_line(result)]
     elif result.outliers is not None:
         lines.append(("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows"))
     title = TITLES[result.method] + TASKS[result.task]
@@ -166,23 +166,23 @@ def svm_sentence(result: records.SvmResult) -> str:
     return f"{percent(result.outliers or 0.0)} of {rows} are outliers."
 
 
-def _cost_lines(result: records.SvmResult) -> Lines:
+def _cost_line(result: records.SvmResult) -> tuple[str, str | None]:
     """Return the cost in both of its conventions, or nu."""
-    if result.method != "svm":
-        return []
     parts = [] if result.nu is None else [f"nu = {number(result.nu)}"]
     if result.C is not None and result.lambda_ is not None:
         parts += [f"C = {number(result.C)}", f"lambda = 1/(2 n C) = {number(result.lambda_)}"]
-    return [("cost", ", ".join(parts) or "hard margin: no training row may be on the wrong side")]
+    told = ", ".join(parts) or "hard margin: no training row may be on the wrong side"
+    return "cost", told if result.method == "svm" else None
 
 
 def _grid_text(grid: records.GridSearch) -> str:
     """Return how the options were judged."""
-    best, shown = grid.cells[grid.chosen], percent if grid.score == "accuracy" else number
-    score = f"{percent(best.mean)} correct" if grid.score == "accuracy" else f"RMSE {number(-best.mean)}"
-    error = "" if best.standard_error is None else f" +- {shown(best.standard_error)}"
+    best, accuracy = grid.best, grid.score == "accuracy"
+    score = f"{percent(best.mean)} correct" if accuracy else f"RMSE {number(-best.mean)}"
+    if best.standard_error is not None:
+        score += f" +- {(percent if accuracy else number)(best.standard_error)}"
     of = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else ""
-    return f"{grid.folds}-fold cross-validation of the training rows: {score}{error}{of}"
+    return f"{grid.folds}-fold cross-validation of the training rows: {score}{of}"
 
 
 def _solver_lines(result: records.SvmResult) -> Lines:
@@ -195,39 +195,37 @@ def _solver_lines(result: records.SvmResult) -> Lines:
         return [("support", support), ("solver", f"{settled} after {counted(result.iterations, 'correction')}")]
     settled = "converged" if result.converged else "NOT converged"
     gap = "" if result.duality_gap is None else f": duality gap {number(result.duality_gap, 2)} of the objective"
-    lines = [("support", f"{support}, {result.n_bounded:,} of them at the bound")]
-    lines.append(("solver", f"{settled}{gap}, {counted(result.iterations, 'linear system')}"))
-    if result.objective is not None and result.dual_objective is not None:
-        lines.append(("objective", f"{number(result.objective, 6)}, dual {number(result.dual_objective, 6)}"))
-    return [*lines, ("intercept", number(result.intercept))] if isinstance(result.intercept, float) else lines
+    objectives = [number(one, 6) for one in (result.objective, result.dual_objective) if one is not None]
+    return [
+        ("support", f"{support}, {result.n_bounded:,} of them at the bound"),
+        ("solver", f"{settled}{gap}, {counted(result.iterations, 'linear system')}"),
+        ("objective", ", dual ".join(objectives)),
+        ("intercept", number(result.intercept) if isinstance(result.intercept, float) else None),
+    ]
 
 
 def _class_lines(result: records.SvmResult, judged: records.ClassificationMetrics, rows: str) -> Lines:
     """Return how good a classifier is on the rows that it is judged by, and on those that it has learned."""
     low, high = (percent(end) for end in judged.accuracy_interval)
     interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
-    lines = [
+    probability = nearest = None
+    if judged.log_loss is not None and judged.brier is not None:
+        probability = f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"
+    if (best := result.baseline) is not None and result.method != "mean":
+        nearest = f"{best.method}: {percent(best.accuracy)}, balanced {percent(best.balanced_accuracy)}"
+    return [
         ("accuracy", f"{percent(judged.accuracy)} of {rows}{interval}"),
         ("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"),
+        ("ROC AUC", None if judged.roc_auc is None else number(judged.roc_auc)),
+        ("probability", probability),
+        _trained_line(result),
+        ("baseline", nearest),
     ]
-    if judged.roc_auc is not None:
-        lines.append(("ROC AUC", number(judged.roc_auc)))
-    if judged.log_loss is not None and judged.brier is not None:
-        lines.append(("probability", f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"))
-    lines += _trained_line(result)
-    if (best := result.baseline) is not None and result.method != "mean":
-        balanced = percent(best.balanced_accuracy)
-        lines.append(("baseline", f"{best.method}: {percent(best.accuracy)}, balanced {balanced}"))
-    return lines
 
 
 def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[ResultTable]:
     """Return precision, recall and F1 of each class, and where its rows went."""
-    more, classes = max(len(judged.classes) - CLASSES_SHOWN, 0), list(judged.classes)
-    if more:
-        # The most frequent ones where there are too many, in the order of the classes.
-        least = sorted(classes, key=lambda one: -one.support)[CLASSES_SHOWN:]
-        classes = [one for one in classes if one not in least]
+    more, classes = max(len(judged.classes) - CLASSES_SHOWN, 0), judged.classes[:CLASSES_SHOWN]
     names = [visible(one.name) for one in classes]
     names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
     rows, counts = list[tuple[str, ...]](), list[tuple[str | words.Cell, ...]]()
@@ -256,19 +254,22 @@ CRITERIA = {
 
 def ridge_summary(result: records.RidgeResult) -> words.Summary:
     """Return a fitted regression in words."""
-    lines = [("lambda", f"{number(result.lambda_)}, lambda/n = {number(result.lambda_per_row)}")]
-    tables: list[ResultTable] = []
+    tables, chosen = list[ResultTable](), None
     if (grid := result.grid) is not None:
         of = f" of {grid.n_rows:,} rows" if grid.n_rows < result.n_train else ""
-        best = f"{grid.score} {number(grid.cells[grid.chosen].score)}, the best of {len(grid.cells)} cells"
-        lines.append(("chosen by", f"{CRITERIA[grid.criterion].format(folds=grid.folds)}{of}: {best}"))
-        tables = _grid_table(grid, "lambda_", [number(cell.score) for cell in grid.cells], grid.score)
+        best = f"{grid.score} {number(grid.best.score)}, the best of {len(grid.cells)} cells"
+        chosen = f"{CRITERIA[grid.criterion].format(folds=grid.folds)}{of}: {best}"
+        tables = _grid_table(grid, [number(cell.score) for cell in grid.cells], grid.score)
     how = f"{number(result.effective_df)} effective degrees of freedom, condition number {result.condition_number:.2g}"
     if result.solver != "eigenvalues":
         state = "" if result.converged else ", not converged"
         how += f", {counted(result.iterations, 'step')} of conjugate gradients{state}"
-    lines.append(("solver", how))
-    lines += _single_lines(result) if len(result.fits) == 1 else _target_lines(result)
+    lines = [
+        ("lambda", f"{number(result.lambda_)}, lambda/n = {number(result.lambda_per_row)}"),
+        ("chosen by", chosen),
+        ("solver", how),
+        *(_single_lines(result) if len(result.fits) == 1 else _target_lines(result)),
+    ]
     targets, sentence = name_list(result.targets), ridge_sentence(result)
     return learner_summary(result, "Kernel ridge regression", lines, sentence, target=targets, tables=tables)
 
@@ -308,27 +309,23 @@ def _single_lines(result: records.RidgeResult) -> Lines:
     """Return how good a regression of one target is: on test rows, left out, and on training rows."""
     (fit,), left_out, rows = result.fits, left_out_rows(together=result.n_clusters is not None), _part_rows(result)
     judged = fit.test or fit.train
-    lines, covered = _error_lines(judged, rows), judged.coverage
-    if covered is None:
-        covered, rows = result.loo_coverage, left_out
-    if covered is not None:
-        lines.append(("intervals", f"of {percent(result.interval)} hold {percent(covered)} of {rows}"))
-    lines.append(("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"))
+    covered, of = (judged.coverage, rows) if judged.coverage is not None else (result.loo_coverage, left_out)
     loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
     if result.loo_rmse is not None:
         loo = f"{number(result.loo_rmse)} of training {left_out}"
-    return [*lines, ("left out", f"RMSE {loo}"), *_trained_line(result)]
+    return [
+        *_error_lines(judged, rows),
+        ("intervals", None if covered is None else f"of {percent(result.interval)} hold {percent(covered)} of {of}"),
+        ("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"),
+        ("left out", f"RMSE {loo}"),
+        _trained_line(result),
+    ]
 
 
 # How sure a column must go with a component to be named, and how many are.
 CLEAR, NAMED = 0.3, 3
 # More components than this are left to --json.
 SHOWN = 12
-SOLVERS = {
-    "lanczos": "Lanczos",
-    "dense": "dense eigendecomposition",
-    "covariance": "eigendecomposition of the covariance matrix",
-}
 
 
 def kpca_summary(result: records.KpcaResult) -> words.Summary:
@@ -344,8 +341,7 @@ def kpca_summary(result: records.KpcaResult) -> words.Summary:
         (("component", "word"), *numbers, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Components:", left
     )
     title = "Principal components" if result.kernel == "linear" else "Kernel principal components"
-    lines = [("solver", SOLVERS[result.solver])]
-    return learner_summary(result, title, lines, kpca_sentence(result), tables=(table,))
+    return learner_summary(result, title, [("solver", result.solver)], kpca_sentence(result), tables=(table,))
 
 
 def kpca_sentence(result: records.KpcaResult) -> str:
