@@ -121,17 +121,20 @@ def test_a_family_name_gets_a_grid():
     assert choose(Laplacian()).kernels == choose("laplacian").kernels
 
 
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("number", [2, 2.0, np.float64(2), np.int64(2), [2.0]])
+def test_one_number(number, single):
+    assert choose("gaussian", number, single=single).kernels == (Gaussian(2),)
+
+
 @pytest.mark.parametrize("numbers", [(0.5, 1, 2), [0.5, 1, 2], np.array([0.5, 1.0, 2.0])])
-def test_several_numbers(numbers):
+def test_several_numbers_need_a_null_that_judges_families(numbers):
     family = choose("gaussian", numbers)
     assert family.kernels == (Gaussian(0.5), Gaussian(1), Gaussian(2))
     assert family.rule == "as given: 0.5, 1, 2"
-
-
-@pytest.mark.parametrize("number", [2, 2.0, np.float64(2), np.int64(2), [2.0]])
-def test_one_number(number):
-    assert choose("gaussian", number).kernels == (Gaussian(2),)
-    assert choose("gaussian", number, single=True).kernels == (Gaussian(2),)
+    with pytest.raises(UsageError, match=r"^this null judges one kernel: give one bandwidth$") as caught:
+        choose("gaussian", numbers, single=True)
+    assert (caught.value.code, caught.value.exit_code) == ("usage.bandwidth_family", 2)
 
 
 def test_a_number_is_for_the_numeric_columns_where_there_are_any():
@@ -161,13 +164,6 @@ def test_a_bandwidth_beside_a_fixed_kernel_is_refused(kernel, bandwidth):
     assert caught.value.exit_code == 2
 
 
-def test_several_bandwidths_need_a_null_that_judges_families():
-    with pytest.raises(UsageError, match=r"^this null judges one kernel: give one bandwidth$") as caught:
-        choose("gaussian", [1.0, 2.0], single=True)
-    assert caught.value.code == "usage.bandwidth_family"
-    assert caught.value.exit_code == 2
-
-
 @pytest.mark.parametrize(
     ("bandwidth", "message"),
     [
@@ -193,8 +189,8 @@ def test_what_is_no_bandwidth(bandwidth, message):
 
 
 def test_equal_members_are_one():
-    chooser = KernelChooser(variable_of(Points.of(np.repeat([0.0, 1.0], 10)), ("a",)), 0)
-    kernels = chooser.family("auto", "auto", single=False).kernels
+    two_values = variable_of(Points.of(np.repeat([0.0, 1.0], 10)), ("a",))
+    kernels = KernelChooser(two_values, 0).family("auto", "auto", single=False).kernels
     assert len(set(kernels)) == len(kernels)
 
 

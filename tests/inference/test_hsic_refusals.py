@@ -7,69 +7,67 @@ from two_variables import arrays, frame
 from kerntest import hsic_test
 from kerntest.errors import UndecidedError, UsageError
 
-NULLS = ("permutation", "moments", "gamma", "spectral", "pearson")
+CURVES = ("moments", "gamma", "spectral", "pearson")
+SERIES, COCO = {"time_series": True}, {"statistic": "coco", "permutations": 20}
+X_AND_Y, NO_INTEGER = (
+    {"x_columns": "weight,depth", "y_columns": "depth,price"},
+    "^min_lag must be a whole number of at least 1",
+)
 
 
 def refused(error, message, *data, code=None, **options):
     with pytest.raises(error, match=message) as caught:
         hsic_test(*(data or arrays()), **options)
-    assert code is None or caught.value.code == code
+    assert code is None or caught.value.code == f"usage.{code}"
     return caught.value
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message", "code"),
+    ("options", "message", "code"),
     [
-        ("statistic", "cocoo", r"^statistic must be hsic or coco, not 'cocoo'$", "usage.statistic"),
-        ("x_columns", "colour", r"^column 'colour' is not in x$", "usage.unknown_column"),
-        ("y_columns", "colour", r"^column 'colour' is not in y$", "usage.unknown_column"),
-        ("exclude", "colour", r"^column 'colour' is not in x or y$", "usage.unknown_column"),
-        ("exclude", "y1", r"^no column of y is left for --y$", "usage.no_columns"),
+        ({"statistic": "cocoo"}, "^statistic must be hsic or coco, not 'cocoo'$", "statistic"),
+        ({"x_columns": "colour"}, "^column 'colour' is not in x$", "unknown_column"),
+        ({"y_columns": "colour"}, "^column 'colour' is not in y$", "unknown_column"),
+        ({"exclude": "colour"}, "^column 'colour' is not in x or y$", "unknown_column"),
+        ({"columns": "colour"}, "^column 'colour' is not in x or y$", "unknown_column"),
+        ({"categorical": "colour"}, "^column 'colour' is not in x or y$", "unknown_column"),
+        ({"exclude": "y1"}, "^no column of y is left for --y$", "no_columns"),
+        ({"columns": "x1"}, "^no column of y is left for --y$", "no_columns"),
+        ({"min_lag": 5}, "^min_lag is for time series$", "min_lag"),
+        (SERIES | {"min_lag": 21}, "^no shift of 40 rows is at least 21 rows away from both ends$", "min_lag"),
+        *((SERIES | {"min_lag": lag}, NO_INTEGER, "min_lag") for lag in (0, -3, 2.5, True)),
+        *((SERIES | {"null": null}, "^series have one null, the shift test$", "time_series") for null in CURVES),
+        (SERIES | {"resampling": "random"}, "^series have one null, the shift test$", "time_series"),
+        *((COCO | {"null": null}, f"the null '{null}' is one of HSIC", "null") for null in CURVES),
+        (COCO | {"kernel_x": "polynomial(2, 1, -1)"}, "positive definite", "indefinite_kernel"),
+        (COCO | {"kernel_x": "gaussian", "bandwidth": [1, 2]}, "one bandwidth", "bandwidth_family"),
+        # The shift test is one of HSIC: a result must not carry the name of another statistic.
+        (COCO | SERIES, "series", "time_series"),
     ],
+    ids=str,
 )
-def test_options_that_cannot_be(name, value, message, code):
-    assert refused(UsageError, message, code=code, **{name: value}).exit_code == 2
-
-
-# Which columns
-
-
-def test_columns_that_cannot_be_told_apart():
-    error = refused(UsageError, r"^which of the 6 columns of data are x, and which are y\?$", frame())
-    assert error.code == "usage.no_groups"
-    refused(UsageError, r"^which of the 3 columns", np.zeros((5, 3)), code="usage.no_groups")
-    refused(UsageError, r"^which of the 1 columns", np.zeros((5, 1)), code="usage.no_groups")
-
-
-def test_a_column_in_both_groups():
-    error = refused(
-        UsageError,
-        r"^column 'depth' is in both --x and --y$",
-        frame(),
-        x_columns="weight,depth",
-        y_columns="depth,price",
-        code="usage.column_twice",
-    )
-    assert "depends on itself" in error.hint
+def test_options_that_cannot_be(options, message, code):
+    error = refused(UsageError, message, code=code, **options)
+    assert error.exit_code == 2
+    # The null of COCO is the permutation null already: it is no way out.
+    assert "null" in options or "statistic" not in options or "--null permutation" not in (error.hint or "")
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("data", "options", "message", "code"),
     [
-        ({"y_columns": "*"}, r"^no column of data is left for --x$"),
-        ({"x_columns": "*"}, r"^no column of data is left for --y$"),
-        ({"x_columns": "price", "y_columns": "depth", "exclude": "depth"}, r"^no column of data is left for --y$"),
+        (frame(), {}, r"^which of the 6 columns of data are x, and which are y\?$", "no_groups"),
+        (np.zeros((5, 3)), {}, "^which of the 3 columns", "no_groups"),
+        (np.zeros((5, 1)), {}, "^which of the 1 columns", "no_groups"),
+        (frame(), {"y_columns": "*"}, "^no column of data is left for --x$", "no_columns"),
+        (frame(), {"x_columns": "*"}, "^no column of data is left for --y$", "no_columns"),
+        (frame(), X_AND_Y | {"exclude": "depth,price"}, "^no column of data is left for --y$", "no_columns"),
+        (frame(), X_AND_Y, "^column 'depth' is in both --x and --y$", "column_twice"),
+        (frame(), {"x_columns": "city", "y_columns": "price", "kernel_x": "gaussian"}, "needs a numeric column", None),
     ],
 )
-def test_a_group_without_columns(options, message):
-    refused(UsageError, message, frame(), code="usage.no_columns", **options)
-
-
-# Kernels and bandwidths
-
-
-def test_a_kernel_of_numbers_on_text():
-    refused(UsageError, "needs a numeric column", frame(), x_columns="city", y_columns="price", kernel_x="gaussian")
+def test_columns_that_cannot_be(data, options, message, code):
+    refused(UsageError, message, data, code=code, **options)
 
 
 def test_kernels_to_which_all_rows_are_alike_in_series():
@@ -79,37 +77,12 @@ def test_kernels_to_which_all_rows_are_alike_in_series():
 def test_shifts_of_a_series_that_all_give_one_value():
     """Other pairings of the rows would not: of a series they stand for nothing."""
     x = np.array([0.0, 1.0, 0.0, 1.0])
-    with pytest.raises(UndecidedError, match="one value of the statistic only"):
-        hsic_test(x, x, time_series=True, min_lag=2, kernel_x="gaussian(1)", kernel_y="gaussian(1)", alpha=0.9)
+    kernels = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)"}
+    refused(UndecidedError, "one value of the statistic only", x, x, time_series=True, min_lag=2, alpha=0.9, **kernels)
 
 
 def test_few_rows_whose_relabellings_all_tie_have_p_value_one():
     """Every shift of an order that alternates gives one value: no fault of the kernels."""
     x, y = np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 0, 1])
-    found = [
-        hsic_test(x, y, kernel_x="delta", kernel_y="delta", permutations=4, seed=seed).p_value for seed in range(30)
-    ]
-    assert 1.0 in found
-
-
-# The constrained covariance
-
-
-@pytest.mark.parametrize(
-    ("message", "options", "code"),
-    [
-        *((f"the null '{null}' is one of HSIC", {"null": null}, "usage.null") for null in NULLS[1:]),
-        ("positive definite", {"kernel_x": "polynomial(2, 1, -1)"}, None),
-        ("one bandwidth", {"kernel_x": "gaussian", "bandwidth": [1, 2]}, "usage.bandwidth_family"),
-        # The shift test is one of HSIC: a result must not carry the name of another statistic.
-        ("series", {"time_series": True}, "usage.time_series"),
-    ],
-)
-def test_coco_has_one_null_and_one_pair_of_positive_definite_kernels(message, options, code):
-    error = refused(UsageError, message, statistic="coco", permutations=20, code=code, **options)
-    # The null is the permutation null already: it is no way out.
-    assert "null" in options or "--null permutation" not in (error.hint or "")
-
-
-def test_a_minimum_lag_without_series_is_refused():
-    refused(UsageError, "min_lag", min_lag=5)
+    options = {"kernel_x": "delta", "kernel_y": "delta", "permutations": 4}
+    assert 1.0 in [hsic_test(x, y, seed=seed, **options).p_value for seed in range(30)]

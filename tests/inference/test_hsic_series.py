@@ -8,7 +8,7 @@ from scipy.special import bdtrc
 from tolerances import assert_close
 
 from kerntest import hsic_test, parse_kernel
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError
 
 GAUSSIANS = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(0.7)"}
 MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
@@ -87,33 +87,6 @@ def test_fields_of_the_record():
 def test_the_smallest_shift_is_a_twentieth_of_the_rows(n, minimum):
     x, y = np.random.default_rng(0).normal(size=(2, n))
     assert hsic_test(x, y, time_series=True, **GAUSSIANS).lags.minimum == minimum
-
-
-@pytest.mark.parametrize(
-    ("minimum", "message", "code"),
-    [
-        (21, r"^no shift of 40 rows is at least 21 rows away from both ends$", "usage.min_lag"),
-        (0, r"^min_lag must be a whole number of at least 1, not 0$", "usage.min_lag"),
-        (-3, r"^min_lag must be a whole number", "usage.min_lag"),
-        (2.5, r"^min_lag must be a whole number", "usage.min_lag"),
-        (True, r"^min_lag must be a whole number", "usage.min_lag"),
-    ],
-)
-def test_minimum_lags_that_cannot_be(minimum, message, code):
-    x, y = np.random.default_rng(0).normal(size=(2, 40))
-    with pytest.raises(UsageError, match=message) as caught:
-        hsic_test(x, y, time_series=True, min_lag=minimum)
-    assert caught.value.code == code
-
-
-@pytest.mark.parametrize(
-    "options", [{"null": "moments"}, {"null": "gamma"}, {"null": "pearson"}, {"resampling": "random"}], ids=str
-)
-def test_series_have_one_null(options):
-    x, y = np.random.default_rng(0).normal(size=(2, 40))
-    with pytest.raises(UsageError, match=r"^series have one null, the shift test$") as caught:
-        hsic_test(x, y, time_series=True, **options)
-    assert caught.value.code == "usage.time_series"
 
 
 def test_nothing_is_random_in_a_shift_test():

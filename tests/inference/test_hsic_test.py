@@ -107,31 +107,6 @@ def test_the_decision_tells_columns_of_one_name_apart(tmp_path):
     assert one.startswith("'a' (x) and 'a' (y) depend")
 
 
-REPORTED = [
-    {"kernel_x": "matern(nu=2.5) + 0.5*linear", "kernel_y": "student-t", "bandwidth": "median"},
-    {"x_columns": "city,new"},
-    {"x_columns": "weight:city", "y_columns": "price,new,sold"},
-    {"scale": "none", "kernel_x": "normalise(polynomial(2))", "kernel_y": "exponential(0.1)", "exclude": "sold"},
-    {"time_series": True, "min_lag": 3},
-    {"statistic": "coco", "permutations": 30},
-]
-
-
-@pytest.mark.parametrize("options", REPORTED, ids=str)
-def test_the_reported_kernels_given_back_give_the_same_statistic(options):
-    data = frame()
-    options = {"y_columns": "price"} | options
-    result = hsic_test(data, **options)
-    again = hsic_test(
-        data, **{**options, "kernel_x": result.kernel_x, "kernel_y": result.kernel_y, "bandwidth": "auto"}
-    )
-    assert (again.kernel_x, again.kernel_y) == (result.kernel_x, result.kernel_y)
-    for name in ("statistic", "hsic_unbiased", "hsic_biased", "effect_size"):
-        assert_close(getattr(again, name), getattr(result, name))
-    if options.get("null", "permutation") != "permutation":
-        assert_close(again.p_value, result.p_value)
-
-
 def test_a_bandwidth_goes_to_the_kernel_that_leaves_one_open():
     x, y = arrays()
     result = hsic_test(x, y, kernel_x="gaussian(2)", kernel_y="laplacian", bandwidth=0.7)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from two_variables import arrays, columns_of, frame
+from two_variables import arrays, columns_of
 
 from kerntest import hsic_test
 
@@ -12,18 +12,6 @@ GAUSSIANS = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)"}
 
 def warnings_of(*data, **options):
     return " | ".join(hsic_test(*data, **(GAUSSIANS | options)).warnings)
-
-
-# Kernels
-
-
-def test_columns_that_no_group_names():
-    result = hsic_test(frame(), y_columns="price", kernel_x="weight: gaussian; city: delta")
-    (warning,) = result.warnings
-    assert warning.startswith("columns that the kernel does not name are left out: ")
-    assert all(name in warning for name in ("depth", "new", "sold"))
-    assert result.columns_x == ("weight", "city")
-    assert result.columns_left_out == ("depth", "new", "sold")
 
 
 # Rows that repeat others

@@ -60,28 +60,25 @@ def test_a_difference_at_a_small_scale():
     assert share_rejected(pairs, kernel="gaussian", bandwidth="median") <= 0.5
 
 
-def test_shares_of_a_category():
-    rng = np.random.default_rng(4)
-    x = pd.DataFrame({"city": rng.choice(["a", "b", "c"], 300, p=[0.5, 0.3, 0.2])})
-    y = pd.DataFrame({"city": rng.choice(["a", "b", "c"], 300, p=[0.3, 0.3, 0.4])})
-    assert mmd_test(x, y).p_value <= 0.01
+def shares(rng):
+    return (pd.DataFrame({"city": rng.choice(["a", "b", "c"], 300, p=p)}) for p in ([0.5, 0.3, 0.2], [0.3, 0.3, 0.4]))
 
 
-def test_a_category_that_goes_with_another_number():
+def linked(rng):
     """Equal numbers, equal shares of the categories; only their link differs."""
-    rng = np.random.default_rng(5)
-
-    def frame(sign):
+    for sign in (1, -1):
         number = rng.normal(size=200)
-        return pd.DataFrame({"number": number, "flag": np.where(sign * number + rng.normal(size=200) > 0, "yes", "no")})
-
-    x, y = frame(1), frame(-1)
-    assert mmd_test(x, y).p_value <= 0.002
+        flag = np.where(sign * number + rng.normal(size=200) > 0, "yes", "no")
+        yield pd.DataFrame({"number": number, "flag": flag})
 
 
-def test_five_rows_against_many():
-    rng = np.random.default_rng(6)
-    assert mmd_test(rng.normal(size=(5, 2)) + 3, rng.normal(size=(200, 2))).p_value <= 0.01
+def few(rng):
+    return rng.normal(size=(5, 2)) + 3, rng.normal(size=(200, 2))
+
+
+@pytest.mark.parametrize("draw", [shares, linked, few])
+def test_categories_their_links_and_few_rows_against_many(draw):
+    assert mmd_test(*draw(np.random.default_rng(5))).p_value <= 0.01
 
 
 # Dependence

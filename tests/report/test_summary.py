@@ -14,6 +14,7 @@ from kerntest.report.results.record import (
     FamilyMember,
     InputRecord,
     TypicalRow,
+    flatten,
 )
 from kerntest.report.summaries.test_summary import (
     contents_lines,
@@ -31,6 +32,7 @@ from kerntest.report.summaries.words import (
     p_value_meaning,
     p_value_text,
     shortened_kernel,
+    show_time,
     visible,
 )
 
@@ -274,3 +276,44 @@ def test_columns_are_told_with_their_effects(tested, told):
     ]
     left = f"tests of all without one column: {told}, for so large tables; --exclude COLUMN makes one"
     assert lines[13:] == ([] if told is None else [("", left)])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.9, "less than a second"),
+        (1.0, "about 1 second"),
+        (89.0, "about 89 seconds"),
+        (90.0, "about 2 minutes"),
+        (600.0, "about 10 minutes"),
+        (5400.0, "about 2 hours"),
+        (36_000.0, "about 10 hours"),
+        (172_800.0, "about 2 days"),
+    ],
+)
+def test_a_duration_is_said_in_its_unit(seconds, text):
+    assert show_time(seconds) == text
+
+
+def test_flatten_gives_one_level_with_dotted_names():
+    flat = flatten(two_sample_result().to_dict())
+    assert flat["null.method"] == "permutation"
+    assert flat["columns"] == "order_value;payment"
+    assert flat["provenance.inputs.name"] == "before.csv;after.csv"
+    assert flat["provenance.inputs.delimiter"] == ";;"
+    assert flat["family.members.z"] == "3.5;4.25"
+    assert not any(isinstance(value, (dict, list)) for value in flat.values())
+
+
+def test_flatten_keeps_an_empty_list_as_an_empty_text():
+    assert flatten({"warnings": [], "other": None}) == {"warnings": "", "other": None}
+
+
+def test_a_number_that_is_not_finite_is_null():
+    assert two_sample_result(mmd=float("nan")).to_dict()["mmd"] is None
+
+
+def test_records_inside_a_list_of_records_have_columns_of_their_own():
+    fits = [{"name": "a", "test": {"rmse": 0.5, "of": {"n": 3}}}, {"name": "b", "test": {"rmse": 2.0, "of": {"n": 4}}}]
+    expected = {"fits.name": "a;b", "fits.test.rmse": "0.5;2.0", "fits.test.of.n": "3;4"}
+    assert flatten({"fits": fits}) == expected
