@@ -56,34 +56,6 @@ def test_verbose_tells_the_plan_before_the_result(kerntest):
     assert "Decision" in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--engine", "loca"), "--engine must be auto, local, gpu or dask, not 'loca'"),
-        (
-            ("--engine", "local", "--scheduler", "tcp://127.0.0.1:1"),
-            "a scheduler is for the engine dask, not for local",
-        ),
-        (("--memory", "much"), "'much' is no amount of memory"),
-        (("--memory", "1MB"), "1MB of memory is too little"),
-        (("--dry-run", "-q"), "--dry-run and -q contradict each other"),
-    ],
-)
-@pytest.mark.parametrize("command", ["mmd", "hsic"])
-def test_what_cannot_be_is_a_usage_error(kerntest, command, options, message):
-    outcome = kerntest(command, *COMMANDS[command], *options)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith(f"error: {message}")
-    assert "\nhint: " in outcome.err
-
-
-@pytest.mark.parametrize("command", ["svm", "ridge", "kpca"])
-def test_a_fit_runs_on_this_machine(kerntest, command):
-    outcome = kerntest(command, *COMMANDS[command], "--engine", "dask")
-    assert outcome.code == 2
-    assert outcome.err.startswith("error: no such option: --engine")
-
-
 @pytest.mark.parametrize("mode", [["--pairwise"], ["--target", "wear_um"], ["--joint", "temp_c,wear_um,power_kw"]])
 def test_every_test_of_hsic_takes_them(kerntest, mode):
     outcome = kerntest("hsic", DATA / "machines.csv", *mode, "--memory", "2GB", "--threads", "1", "--engine", "local")
@@ -98,15 +70,6 @@ def test_memory_that_is_too_small_is_refused_with_the_way_out(kerntest, tmp_path
     assert outcome.code == 4
     assert outcome.err.startswith("error: the exact test of 60,000 rows takes ")
     assert "hint: --method features" in outcome.err
-
-
-def test_a_scheduler_that_is_not_there_is_told(kerntest, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("kerntest.engines.dask.ANSWER", 0.2)
-    outcome = kerntest("mmd", BEFORE, AFTER, "--scheduler", "tcp://127.0.0.1:1")
-    assert outcome.code == 4
-    assert outcome.err.startswith("error: ")
-    assert "tcp://127.0.0.1:1" in outcome.err
 
 
 @pytest.mark.parametrize("data", ["iris.csv", "iris.parquet"])

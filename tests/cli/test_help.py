@@ -34,29 +34,11 @@ def test_every_command_and_every_option_has_its_help(command):
 def test_help_shows_defaults_topics_and_exit_codes(kerntest):
     text = kerntest("mmd", "--help").out
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    assert headings == [
-        "Example:",
-        "Arguments:",
-        "Test:",
-        "Columns and rows:",
-        "How CSV is written:",
-        "Where they differ:",
-        "Computing:",
-        "Output:",
-        "Other:",
-        "How to read the result:",
-        "Several kernels:",
-        "Nulls:",
-        "Exit codes:",
-        "Examples:",
-    ]
+    told = "Test:Columns and rows:How CSV is written:Where they differ:Computing:Output:Other:"
+    notes = "How to read the result:Several kernels:Nulls:"
+    assert "".join(headings) == f"Example:Arguments:{told}{notes}Exit codes:Examples:"
     squeezed = " ".join(text.split())
     for default in ("auto", "unbiased", "permutation", "1000", "0.05", "0", "all cores", "standardize", "table"):
         assert f"[default: {default}]" in squeezed
     for code in (0, 1, 2, 3, 4, 5, 70, 130, 141):
         assert f"\n  {code} " in text
-
-
-def test_the_version_is_one_line(kerntest):
-    for flag in ("--version", "-V"):
-        assert kerntest(flag).out == "kerntest 0.1.0\n"

@@ -9,19 +9,6 @@ from kerntest.cli.main import group
 from kerntest.cli.manual import DocumentedGroup, Manual, pages
 
 MAN = Path(__file__).parents[2] / "man"
-SECTIONS = [
-    "NAME",
-    "SYNOPSIS",
-    "DESCRIPTION",
-    "OPTIONS",
-    "EXIT STATUS",
-    "ENVIRONMENT",
-    "FILES",
-    "EXAMPLES",
-    "SEE ALSO",
-]
-
-
 PAGES = pages(group)
 
 
@@ -32,12 +19,6 @@ def test_the_committed_pages_are_those_of_the_commands():
     there = {file.name: file.read_text(encoding="utf-8") for file in MAN.glob("*.1")}
     assert there == PAGES, "to write them anew: KERNTEST_RENEW_MAN=1 python -m pytest tests/cli/test_manpages.py"
     assert sorted(PAGES) == sorted(["kerntest.1", *(f"kerntest-{name}.1" for name in group.homes)])
-
-
-@pytest.mark.parametrize("name", sorted(PAGES))
-def test_a_page_has_the_sections_that_readers_expect(name):
-    headings = [line[4:].strip('"') for line in PAGES[name].splitlines() if line.startswith(".SH ")]
-    assert [heading for heading in headings if heading in SECTIONS] == SECTIONS
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")

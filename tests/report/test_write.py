@@ -7,7 +7,7 @@ import pytest
 
 from kerntest.errors import DataError
 from kerntest.report import write
-from kerntest.report.write import check_writable, csv_text, encoded, json_text, write_file, written_together
+from kerntest.report.write import csv_text, encoded, json_text, write_file, written_together
 
 
 def leftovers(folder):
@@ -100,17 +100,6 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path):
 def test_a_device_is_written_and_not_replaced():
     write_file("/dev/null", "text")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
-
-
-def test_a_missing_folder_is_told_with_the_way_out(tmp_path):
-    with pytest.raises(DataError, match=r"the folder .*nowhere does not exist") as caught:
-        check_writable(tmp_path / "nowhere" / "result.json")
-    assert caught.value.hint.startswith("make it with `mkdir -p")
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(DataError, match="it is a folder"):
-        check_writable(tmp_path)
 
 
 def test_a_place_without_permission_is_refused(tmp_path, monkeypatch):
