@@ -128,23 +128,23 @@ def test_a_column_that_is_rare_or_large_says_the_same_as_the_exact_test():
 
 @pytest.mark.parametrize("kernel", ["linear", "x1, x2: linear"])
 def test_a_linear_kernel_sees_columns_of_any_origin_spread_and_unit(kernel):
-    x, y = arrays(500, 400, shift=0.2)
-    options, origin = (FEATURES | {"kernel": kernel, "scale": "none"}, np.array([1e6, 0.0]))
-    near, far = mmd_test(x, y, **options), mmd_test(x + origin, y + origin, **options)
-    np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-6)
-    np.testing.assert_allclose(far.statistic, mmd_test(x, y, kernel="linear", scale="none").statistic, rtol=1e-6)
-    assert far.p_value == near.p_value
-    options = {"kernel_x": "linear", "scale": "none"}
+    # Of more rows than are sampled, whose mean the sample is off, too.
+    for rows in ((500, 400), (2500, 2300)):
+        x, y = arrays(*rows, shift=0.2)
+        for scale, unit, origin in (("none", 1.0, [1e6, 0.0]), ("standardize", 1e-15, 0.0)):
+            options = FEATURES | {"kernel": kernel, "scale": scale}
+            near, far = mmd_test(x, y, **options), mmd_test(unit * x + origin, unit * y + origin, **options)
+            np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-6)
+            assert far.p_value == near.p_value
+    np.testing.assert_allclose(near.mmd2_biased, mmd_test(x, y, kernel="linear").mmd2_biased, rtol=1e-6)
     near, far = (
-        hsic_test(data.assign(a=data["a"] + origin), x_columns="a,b", **FEATURES | options)
-        for data, origin in ((long_frame(500), 0.0), (long_frame(500), 1e6))
+        hsic_test(
+            long_frame(500).assign(a=lambda frame, by=origin: frame["a"] + by), x_columns="a,b", **FEATURES | more
+        )
+        for more in ({"kernel_x": "linear", "scale": "none"},)
+        for origin in (0.0, 1e6)
     )
     np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-6)
-    # Of more rows than are sampled, whose mean the sample is off.
-    x, y = arrays(2500, 2300, shift=0.2)
-    found, tiny = (mmd_test(unit * x, unit * y, **FEATURES | {"kernel": kernel}) for unit in (1.0, 1e-15))
-    np.testing.assert_allclose(tiny.statistic, found.statistic, rtol=1e-6)
-    assert tiny.p_value == found.p_value
 
 
 # The level

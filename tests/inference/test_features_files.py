@@ -172,35 +172,10 @@ def test_values_that_cannot_be_used_are_refused_with_their_place(tmp_path):
     refused(message, "data.types_differ", path, padded(y, tmp_path / "y.csv"))
     found = mmd_test(path, y, **QUICK, common=True, categorical="price")
     assert "price" in found.columns
+    for data in (path, tmp_path / "x.parquet"):
+        refused("column 'colour' is not in", "usage.unknown_column", data, y, categorical="colour")
     mixed.to_parquet(tmp_path / "mixed.parquet", index=False)
     refused(r"is text in .*mixed\.parquet and number in", "data.types_differ", tmp_path / "mixed.parquet", y)
-
-
-def test_files_that_cannot_be_read_are_refused(tmp_path):
-    x, y = two_frames()
-    refused("does not exist", "data.missing_file", tmp_path / "nowhere.csv", y)
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and then nothing of the kind")
-    refused("malformed Parquet", "data.malformed_parquet", tmp_path / "bad.parquet", y)
-    (tmp_path / "parts").mkdir()
-    x.to_parquet(tmp_path / "parts" / "a.parquet", index=False)
-    y.drop(columns="city").to_parquet(tmp_path / "parts" / "b.parquet", index=False)
-    error = refused("has other columns or types than", "data.schemas_differ", tmp_path / "parts", y)
-    assert error.message.endswith(": it lacks city")
-
-
-def test_columns_are_matched_as_ever(tmp_path):
-    x, y = two_frames()
-    inputs = x_path, _ = tmp_path / "x.parquet", tmp_path / "y.parquet"
-    x.to_parquet(x_path, index=pd.RangeIndex(5, 4005))
-    y.rename(columns={"weight": "mass"}).to_parquet(inputs[1], index=False)
-    refused(r"only in .*x\.parquet: weight", "data.columns_differ", *inputs)
-    found = mmd_test(*inputs, **QUICK, common=True)
-    assert found.columns == ("price", "city", "new", "when")
-    assert any("columns in one table only are left out" in text for text in found.warnings)
-    assert mmd_test(*inputs, **QUICK, columns="price,new").columns == ("price", "new")
-    refused("column 'colour' is in neither", "usage.unknown_column", *inputs, columns="colour")
-    for data in (x_path, padded(x, tmp_path / "x.csv")):
-        refused("column 'colour' is not in", "usage.unknown_column", data, y, categorical="colour")
 
 
 def test_warnings_about_the_columns_are_those_of_the_exact_test():

@@ -183,13 +183,12 @@ def test_of_many_rows_some_are_drawn_and_the_titles_say_so(monkeypatch):
     x, noise = np.random.default_rng(4).normal(size=(2, 1250))
     frame = pd.DataFrame({"x": x, "y": x**2 + noise})
     options = {"null": "gamma", "kernel_x": "gaussian(1)", "kernel_y": "linear"}
-    made = [drawn_by(hsic_test, frame, seed=seed, **options)[1] for seed in (0, 0, 1)]
+    made = [drawn_by(hsic_test, frame, **options)[1] for _ in range(2)]
     assert all("1,000 of 1,250 rows" in axis.get_title() for axis in panels(made[0])[1:])
-    one, again, other = (np.array(points(panel(figure, "The rows"))) for figure in made)
+    one, again = (np.array(points(panel(figure, "The rows"))) for figure in made)
     assert len(set(one[:, 0])) == 1000
     assert set(np.round(one[:, 0], 9)) <= set(np.round(x, 9))
     assert_close(one, again)
-    assert not np.allclose(one, other, rtol=1e-6)
 
 
 def test_far_rows_do_not_squeeze_the_others_and_are_counted():

@@ -147,17 +147,3 @@ def test_options_that_cannot_be(screen, options, message, code):
 def test_data_that_cannot_be_tested(screen, data, message):
     with pytest.raises(DataError, match=message):
         screen(data)
-
-
-@pytest.mark.parametrize("screen", [hsic_pairs, joint], ids=["pairs", "joint"])
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"kernel": "gausian"}, "^unknown kernel 'gausian'"),
-        ({"bandwidth": [1.0, 2.0], "kernel": "gaussian"}, "give one bandwidth"),
-        ({"bandwidth": -1}, "bandwidth must be positive"),
-    ],
-)
-def test_kernels_that_cannot_be(screen, options, message):
-    with pytest.raises(UsageError, match=message):
-        screen(frame_of(), **options)

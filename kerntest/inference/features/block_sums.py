@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.facts import mixed
-from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, bad_file
 from kerntest.inference import exact, verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
 from kerntest.inference.features import two_passes
@@ -118,12 +118,8 @@ def plan_blocks(n: Sequence[int], names: Sequence[str]) -> tuple[Blocks, Blocks]
     """Return how the rows of two files lie in blocks of one size; DataError if a file has too few rows for blocks."""
     for count, name in zip(n, names, strict=True):
         if count < FEWEST_ROWS:
-            raise DataError(
-                f"{name} has {count:,} rows; with features a test needs at least {FEWEST_ROWS} in each table",
-                hint="--method exact takes any number",
-                code="data.too_few_rows",
-                where={"file": name},
-            )
+            said = f"has {count:,} rows; with features a test needs at least {FEWEST_ROWS} in each table"
+            raise bad_file(name, said, hint="--method exact takes any number", code="data.too_few_rows")
     most = max(1, min(sum(n) // BLOCKS, min(n) // FEWEST_BLOCKS))
     sizes = np.arange(max(1, math.ceil(ROUNDER * most)), most + 1)[::-1]
     size = int(sizes[int(np.argmin(sum(np.where(count // sizes > MOST_BLOCKS, 0, count % sizes) for count in n)))])
