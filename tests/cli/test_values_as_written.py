@@ -137,23 +137,28 @@ def test_an_infinite_value_is_shown_as_it_is_written(kerntest):
     write("a.csv", {"x": range(30), "y": range(30)})
     write("b.csv", {"x": [*range(29), "1e400"], "y": range(30)})
     kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
-    for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv")):
-        outcome = kerntest(*words)
-        assert outcome.code == 3
-        assert "b.csv, line 31: column 'x' holds '1e400', which is beyond 1.8e308" in outcome.err
+    outcome = kerntest("predict", "m.kt", "b.csv")
+    assert (outcome.code, "line 31: column 'x' holds '1e400'" in outcome.err) == (3, True)
 
 
-def test_dates_written_as_numbers_are_told(columns):
-    found, warnings = columns(
-        {
-            "day": [19580329, 19580330, 19590101, 20001231] * 10,
-            "item": [19589929, *range(39)],
-            "old": [16000101, 16000102] * 20,
-        }
-    )
-    assert (found["day"]["type"], found["day"]["use"], len(warnings)) == ("number", "used", 1)
+def test_dates_written_as_numbers_are_told(columns, kerntest):
+    day, start = 86_400_000, 946_684_800_000
+    values = {
+        "day": [19580329, 19580330, 19590101, 20001231] * 10,
+        "item": [19589929, *range(39)],
+        "old": [16000101, 16000102] * 20,
+        "t": range(start, start + 40 * day, day),
+        "s": [*range(-2 * day, start, start // 39 // day * day)][:40],
+        "gdp": range(10**9, 10**12, 25 * 10**9),
+    }
+    found, warnings = columns(values)
+    assert (found["day"]["type"], found["day"]["use"], len(warnings)) == ("number", "used", 3)
     assert "'day' looks like dates written as numbers" in warnings[0]
     assert "19580329 is a date if written 1958-03-29" in warnings[0]
+    assert "'t' looks like dates in milliseconds, and is used as numbers; 946684800000 is a date if" in warnings[1]
+    assert warnings[1].endswith("written 2000-01-01")
+    Path("a.jsonl").write_text("".join(json.dumps({"t": t}) + "\n" for t in values["t"]))
+    assert "milliseconds" in kerntest("inspect", "a.jsonl").out
 
 
 def test_json_lines_are_read_by_the_same_judgement(kerntest):
@@ -164,9 +169,6 @@ def test_json_lines_are_read_by_the_same_judgement(kerntest):
     assert plain["warnings"][0] == "a.jsonl: times of day were read as hours in t (0:05 is 0.0833333)"
     assert kerntest("ridge", "a.jsonl", "--target", "y", "--exclude", "zip", "-o", "m.kt").code == 0
     assert kerntest("predict", "m.kt", "a.jsonl").code == 0
-    Path("a.jsonl").write_text('{"a": 1}\n\n{"a": "x"}\n', encoding="utf-8")
-    outcome = kerntest("inspect", "a.jsonl")
-    assert outcome.err.startswith("error: a.jsonl, line 3: malformed JSON: column 'a' changed from number to string\n")
 
 
 def test_a_line_that_names_the_delimiter_is_no_row(kerntest):
@@ -178,19 +180,6 @@ def test_a_line_that_names_the_delimiter_is_no_row(kerntest):
     Path("b.csv").write_text("sep=;\n" + text.replace("\n3;", "\n?;"))
     for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv")):
         assert "b.csv, line 6: column 'x' holds '?'" in kerntest(*words).err
-
-
-def test_comments_without_the_option_are_named(kerntest):
-    write("a.csv", {"x": range(30), "y": range(30)})
-    kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
-    Path("b.csv").write_text("# made by hand\n" + Path("a.csv").read_text())
-    assert "--comment '#' leaves it out" in kerntest("inspect", "b.csv").out
-    for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv"), ("hsic", "b.csv", "--x", "x", "--y", "y")):
-        outcome = kerntest(*words)
-        assert "hint: if lines that begin with # are comments, --comment '#' leaves them out" in outcome.err
-        assert kerntest(*words, "--comment", "#").code == 0
-    Path("b.csv").write_text("# x, y, z by hand\n" + Path("a.csv").read_text())
-    assert "--comment '#'" in kerntest("inspect", "b.csv").err
 
 
 def test_a_forgotten_no_header_is_named(kerntest):
@@ -247,30 +236,11 @@ def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest):
     assert kerntest("predict", "m.kt", "b.csv").code == 0
 
 
-def test_messages_say_what_they_mean_once(columns, kerntest):
-    found, warnings = columns(
-        {"big": range(10**18, 10**18 + 40), "m": [f"\u2212{k / 100:.2f}" for k in range(40)], "p": many("1,{1}")}
-    )
-    assert found["big"]["note"].startswith(
-        "has one value in all rows to the 16 digits of a number (--categorical takes"
-    )
-    assert found["p"]["use"] == "used"
-    assert any(warning.endswith("in m (\u22120.01 is -0.01)") for warning in warnings)
-    assert any("but could be 1" in warning for warning in warnings)
-    assert kerntest("mmd", "a.csv", "a.csv").out.count("were read as numbers in m") == 1
-    assert "1 byte of memory is too little" in kerntest("mmd", "a.csv", "a.csv", "--memory", "1").err
-
-
-def test_dates_in_milliseconds_are_told(columns, kerntest):
-    day, start = 86_400_000, 946_684_800_000
-    values = {"t": range(start, start + 40 * day, day), "s": range(-2 * day, start, start // 39 // day * day)}
-    values = {name: list(numbers)[:40] for name, numbers in values.items()} | {"gdp": range(10**9, 10**12, 25 * 10**9)}
-    _, warnings = columns(values)
-    assert len(warnings) == 2
-    assert "'t' looks like dates in milliseconds, and is used as numbers; 946684800000 is a date if" in warnings[0]
-    assert warnings[0].endswith("written 2000-01-01")
-    Path("a.jsonl").write_text("".join(json.dumps({"t": t}) + "\n" for t in values["t"]))
-    assert "milliseconds" in kerntest("inspect", "a.jsonl").out
+def test_notes_are_told_once(columns, kerntest):
+    found, _ = columns({"big": range(10**18, 10**18 + 40), "m": [f"\u2212{k / 100:.2f}" for k in range(40)]})
+    note = "has one value in all rows to the 16 digits of a number (--categorical takes"
+    assert found["big"]["note"].startswith(note)
+    assert kerntest("mmd", "a.csv", "a.csv").out.count("were read as numbers in m (\u22120.01 is -0.01)") == 1
 
 
 def test_blanks_around_text_make_no_other_category(kerntest):
@@ -309,19 +279,26 @@ def test_a_row_taken_for_the_header_is_told(kerntest):
         assert "--no-header" not in kerntest("inspect", "wide.csv").out
 
 
-def test_comments_above_and_among_the_rows_are_named(kerntest):
+def test_comments_without_the_option_are_named(kerntest):
     rows = "".join(f"{k},{k * k % 17}\n" for k in range(30))
-    Path("a.csv").write_text("# exported by LIMS\n# plate 3, run 2\na,b\n" + rows)
-    outcome = kerntest("hsic", "a.csv", "--x", "a", "--y", "b")
-    assert "hint: if lines that begin with # are comments, --comment '#' leaves them out" in outcome.err
-    for command in ("hsic", "mmd", "inspect"):
-        outcome = kerntest(command, *["a.csv"] * (1 + (command == "mmd")))
+    hint = "if lines that begin with # are comments, --comment '#' leaves them out"
+    Path("a.csv").write_text("a,b\n" + rows)
+    kerntest("ridge", "a.csv", "--target", "b", "-o", "m.kt", "--kernel", "linear")
+    b, commands = "b.csv", [("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv")]
+    for above in ("# made by hand\n", "# exported by LIMS\n# plate 3, run 2\n"):
+        Path(b).write_text(above + "a,b\n" + rows)
+        for words in (*commands, ("hsic", b, "--x", "a", "--y", "b")):
+            assert f"hint: {hint}" in kerntest(*words).err
+            assert kerntest(*words, "--comment", "#").code == 0
+        outcome = kerntest("inspect", b)
         assert "--comment '#'" in outcome.out + outcome.err
         assert "row names" not in outcome.out + outcome.err
-    Path("b.csv").write_text("a,b\n" + rows + "# checked,\n" + rows)
-    assert "hint: if lines that begin with # are comments, --comment '#'" in kerntest("mmd", "b.csv", "b.csv").err
-    Path("b.csv").write_text("a,b\n" + rows + "#REF!,1\n" + rows)
-    assert "#REF!' reads it as missing" in kerntest("mmd", "b.csv", "b.csv", "--columns", "a").err
+    Path(b).write_text("# x, y, z by hand\na,b\n" + rows)
+    assert "--comment '#'" in kerntest("inspect", b).err
+    Path(b).write_text("a,b\n" + rows + "# checked,\n" + rows)
+    assert f"hint: {hint}" in kerntest("mmd", b, b).err
+    Path(b).write_text("a,b\n" + rows + "#REF!,1\n" + rows)
+    assert "#REF!' reads it as missing" in kerntest("mmd", b, b, "--columns", "a").err
 
 
 # Files in parts, and damaged ones.
@@ -332,19 +309,14 @@ def test_parts_give_the_same_result_as_the_whole(kerntest):
     Path("part-1.csv").write_bytes(header + b"".join(rows[:150]))
     Path("part-2.csv.gz").write_bytes(gzip.compress(header + b"".join(rows[150:])))
     words = ("mmd", SAMPLES / "after.csv", "--permutations", "20", "--json", "-v")
-    whole = json.loads(kerntest(*words, SAMPLES / "before.csv").out)
-    outcome = kerntest(*words, "part-*")
+    whole, outcome = json.loads(kerntest(*words, SAMPLES / "before.csv").out), kerntest(*words, "part-*")
     parts = json.loads(outcome.out)
     assert parts["p_value"] == whole["p_value"]
     assert parts["statistic"] == pytest.approx(whole["statistic"], rel=SAME_MACHINE, abs=0)
-    record = parts["provenance"]["inputs"][1]
-    assert (record["name"], record["rows"], record["compression"], record["files"]) == ("part-*", 400, "gzip", 2)
+    assert [one["provenance"]["inputs"][1]["files"] for one in (whole, parts)] == [1, 2]
     assert "part-*: csv with delimiter ',', compressed with gzip, 2 files, 400 rows read" in outcome.err
-    assert whole["provenance"]["inputs"][1]["files"] == 1
-    before = Path("part-1.csv").read_bytes()
     outcome = kerntest(*words, "part-*", "-o", "part-1.csv")
-    assert (outcome.code, Path("part-1.csv").read_bytes()) == (2, before)
-    assert "would replace the data in part-*" in outcome.err
+    assert (outcome.code, "would replace the data in part-*" in outcome.err) == (2, True)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

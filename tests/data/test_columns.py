@@ -5,9 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from kerntest import mmd_test, read_table
 from kerntest.data.columns import (
@@ -366,19 +363,6 @@ def test_tables_that_cannot_be_pooled(refused, x, y, match, code):
     refused(lambda: pooled(x, y), match, code)
 
 
-WORDS = st.lists(st.sampled_from(["", "a", "b", "B", "é", "zz"]), min_size=2, max_size=15)
-
-
-@given(WORDS, WORDS)
-def test_codes_stand_for_the_values(in_x, in_y):
-    result = pooled({"t": in_x, "k": np.arange(len(in_x))}, {"t": in_y, "k": np.arange(len(in_y))})
-    if len({*in_x, *in_y}) == 1 or "t" in result.left_out:
-        assert result.left_out == ("t",)
-        return
-    assert result.levels == (tuple(sorted({*in_x, *in_y})),)
-    assert [result.levels[0][code] for code in result.codes[:, 0]] == in_x + in_y
-
-
 # Mean 0, standard deviation 1, whatever the offset and the magnitude
 
 
@@ -407,17 +391,3 @@ def test_constant_columns_become_zero(value):
     scaled, mean, scale = standardize(np.full((7, 2), value))
     np.testing.assert_array_equal([*scaled, mean, scale], [[0, 0]] * 7 + [[value, value], [1, 1]])
     assert [part.shape for part in standardize(np.empty((5, 0)))] == [(5, 0), (0,), (0,)]
-
-
-TABLES = arrays(
-    np.float64, st.tuples(st.integers(1, 20), st.integers(1, 3)), elements=st.floats(-1e9, 1e9, allow_subnormal=False)
-)
-
-
-@given(TABLES)
-def test_mean_zero_and_deviation_one(numeric):
-    scaled, _, scale = standardize(numeric)
-    varies = numeric.max(axis=0) > numeric.min(axis=0)
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(scaled.std(axis=0), np.where(varies, 1, 0), rtol=1e-9, atol=0)
-    assert np.all(scale > 0)
