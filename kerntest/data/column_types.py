@@ -160,8 +160,10 @@ def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tupl
         return replace(found[0], problem=None), replace(found[1], problem=None)
     for k in texts:
         if strange[k] and found[k].problem is None:
-            shares = total - n_strange, total
-            problem = stray_problem(found[k], tables[k], strange[k], *shares, form=form, among=" of both tables")
+            n_numbers = total - n_strange
+            problem = stray_problem(
+                found[k], tables[k], strange[k], n_numbers, total, form=form, among=" of both tables"
+            )
             found[k] = replace(found[k], problem=problem)
     return found[0], found[1]
 
@@ -197,14 +199,7 @@ def value_problem(
 
 
 def stray_problem(
-    column: Column,
-    table: Table,
-    levels: list[int],
-    n_numbers: int,
-    total: int,
-    *,
-    form: forms.Form = forms.PLAIN,
-    among: str = "",
+    column: Column, table: Table, levels: list[int], n_numbers: int, total: int, *, form: forms.Form, among: str = ""
 ) -> ColumnProblem:
     """Return the problem of a column of numbers or dates with other values among them."""
     comment = comment_hint([column.name])
@@ -258,43 +253,41 @@ def _shown(form: forms.Form, text: str) -> str:
     return date_text(value) if form.kind == "date" else f"{value:.6g}" if form.unit == "hours" else number_text(value)
 
 
-def _dates_like(values: NDArray[np.float64]) -> tuple[str, str]:
-    """Return how numbers that may well be dates are written, and the first of them as a date; nothing where none are.
+def _dates_like(values: NDArray[np.float64]) -> str:
+    """Return what is told of numbers that may well be dates; nothing of others.
 
     Either all are dates of 1800 to 2100 such as 19580329; or up to 2100 in milliseconds since 1970, as pandas writes them
     in JSON, and whole days, or whole seconds since 1973.
     """
     present = values[~np.isnan(values)]
     if not len(present) or (low := float(present.min())) == (high := float(present.max())):
-        return "", ""
+        return ""
     if low >= 18000101 and high <= 21001231 and not np.any(present % 1):
         days = present.astype(np.int64)
         months, days = days // 100 - 197000, days % 100
         first = (months // 100 * 12 + months % 100 - 1).astype("datetime64[M]")
         lengths = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
         if np.all((months % 100 >= 1) & (months % 100 <= 12) & (days >= 1) & (days <= lengths)):
-            return f"{present[0]:.0f}", str(first[0]) + f"-{days[0]:02}"
+            way = "written as numbers, and is used as numbers, in which the days of two months are far apart"
+            return f"{way}; {present[0]:.0f} is a date if written {first[0]}-{days[0]:02}"
     unit = 1000 if low >= _SINCE_1973 else _DAY
     if _SINCE_1973 <= high <= _UNTIL_2100 and low >= -_UNTIL_2100 and not np.any(present % unit):
-        return f"{present[0]:.0f}", date_text(float(present[0]) / _DAY)
-    return "", ""
+        day = date_text(float(present[0]) / _DAY)
+        return f"in milliseconds, and is used as numbers; {present[0]:.0f} is a date if written {day}"
+    return ""
 
 
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
-    remark, (plain, day) = None, _dates_like(column.values) if text.kind == "number" else ("", "")
+    remark = None
     if column.written:
         form = column.form
         examples = [level for level in text.levels if form.read(level) is not None and not forms.is_number(level)]
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
-    elif day:
-        how = (
-            ("numbers", ", in which the days of two months are far apart") if len(plain) == 8 else ("milliseconds", "")
-        )
-        said = f"looks like dates {'written as' if how[1] else 'in'} {how[0]}, and is used as numbers{how[1]}; "
-        remark = Remark(f"column {column.name!r} {said}{plain} is a date if written {day}")
+    elif text.kind == "number" and (way := _dates_like(column.values)):
+        remark = Remark(f"column {column.name!r} looks like dates {way}")
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
         said = f"{size} and its like in column {column.name!r} are taken for categories, since there are only few; "
         remark = Remark(f"{said}without the unit they are numbers")

@@ -69,12 +69,9 @@ def find(pattern: str, names: Sequence[str]) -> list[str]:
             continue
         start, stop = (names.index(end) if end else default for end, default in zip(ends, (0, -1), strict=True))
         if start > stop % len(names):
-            raise UsageError(
-                f"the range {pattern!r} runs backwards: {ends[0]!r} stands after {ends[1]!r}",
-                hint=f"write {ends[1]}:{ends[0]}",
-                code="usage.backward_range",
-                where={"column": pattern},
-            )
+            said, hint = f"{ends[0]!r} stands after {ends[1]!r}", f"write {ends[1]}:{ends[0]}"
+            said, where = f"the range {pattern!r} runs backwards: {said}", {"column": pattern}
+            raise UsageError(said, hint=hint, code="usage.backward_range", where=where)
         return list(names[start : stop % len(names) + 1])
     wildcard = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
     return [name for name in names if wildcard.fullmatch(name)]
@@ -192,12 +189,8 @@ def units_differ(x: Table, y: Table) -> Iterator[str]:
         ways = [f"as {column.written or 'plain number'} in {table.name}" for column, table in ((in_x, x), (in_y, y))]
         said = f"column {in_x.name!r} is written {' and '.join(ways)}"
         if all(units):
-            raise DataError(
-                said,
-                hint=f"bring both to one unit, or leave the column out with --exclude {option_value([in_x.name])}",
-                code="data.units_differ",
-                where={"file": y.name, "column": in_x.name},
-            )
+            hint = f"bring both to one unit, or leave the column out with --exclude {option_value([in_x.name])}"
+            raise DataError(said, hint=hint, code="data.units_differ", where={"file": y.name, "column": in_x.name})
         yield f"{said}: check that the units agree"
 
 

@@ -183,10 +183,10 @@ def blocks_of(
         return ParquetBlocks(shown, seen, found.warnings, block_bytes)
     from kerntest.data.formats.csv import CsvBlocks  # noqa: PLC0415 - the same the other way round
 
-    files = found.files
     if options.transcodes:
-        files = tuple((name, stack.enter_context(_in_utf8(name, given, options))) for name, given in files)
-    return CsvBlocks(shown, files, found.warnings, options, block_bytes)
+        copies = ((name, stack.enter_context(_in_utf8(name, given, options))) for name, given in found.files)
+        found = replace(found, files=tuple(copies))
+    return CsvBlocks(shown, found, options, block_bytes)
 
 
 def located_files(path: str | Path, stack: ExitStack) -> tuple[str, Found]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -80,11 +80,7 @@ class Form:
         if self.reader is not None:
             return self.reader(text)
         found = undressed(text)
-        return None if found is None else self.amount(found)
-
-    def amount(self, found: Dressed) -> float | None:
-        """Return the number that stands beside this unit."""
-        return marked_number(found.number, self.mark) if found.unit == self.unit else None
+        return None if found is None or found.unit != self.unit else marked_number(found.number, self.mark)
 
     def read_again(self, text: str) -> float | None:
         """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
@@ -226,15 +222,15 @@ FORMS = (
     Form("percent with decimal comma", "number", "percentage", _PERCENTS, partial(_percent, _PERCENT_COMMA), "%"),
     Form("time of day", "number", "time of day", "times of day were read as hours", _time, "hours"),
     Form("date, year first", "date", "date", _DATES.format("year"), _year_first),
-    *(
-        Form(
-            f"date, {first} first",
-            "date",
-            f"date with the {first} first",
-            _DATES.format(first),
-            partial(_year_last, day_first=first == "day"),
-        )
-        for first in ("day", "month")
+    Form(
+        "date, day first", "date", "date with the day first", _DATES.format("day"), partial(_year_last, day_first=True)
+    ),
+    Form(
+        "date, month first",
+        "date",
+        "date with the month first",
+        _DATES.format("month"),
+        partial(_year_last, day_first=False),
     ),
 )
 _FORM_OF = {form.name: form for form in FORMS}
@@ -299,15 +295,17 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
     likely = [k for k, level in enumerate(levels) if counts[k] and may_be_read(level)]
     if 2 * int(counts[likely].sum()) <= total:
         return None
-    found = {form: {k: value for k in likely if (value := form.read(levels[k])) is not None} for form in FORMS}
+
+    def read_by(forms: Iterable[Form]) -> dict[Form, dict[int, float]]:
+        return {form: {k: value for k in likely if (value := form.read(levels[k])) is not None} for form in forms}
+
+    found = read_by(FORMS)
     read = {k for k in likely if has_comma(levels[k])}.union(*found.values())
     dressed = {k: worn for k in likely if k not in read and (worn := undressed(levels[k])) is not None}
     others = _dressed_forms(column, dressed, counts, decimal)
     if 2 * int(counts[list(read.union(dressed if others else ()))].sum()) <= total:
         return None
-    for form in others:
-        amounts = {k: form.amount(dressed[k]) if k in dressed else form.read(levels[k]) for k in likely}
-        found[form] = {k: amount for k, amount in amounts.items() if amount is not None}
+    found |= read_by(others)
     weights = {form: int(counts[list(values)].sum()) for form, values in found.items()}
     best = max(found, key=weights.__getitem__) if any(weights.values()) else others[-1] if others else PLAIN
     rivals = [form for form in found if weights[form] == weights[best] and found[form] != found[best] and form != best]

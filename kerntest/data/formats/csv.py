@@ -18,9 +18,9 @@ from kerntest.data.column_types import column_of
 from kerntest.data.columns import Patterns, infinity, match_names
 from kerntest.data.formats import dialect
 from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions
-from kerntest.data.source import Source, open_file, unpacked_stream
+from kerntest.data.source import Found, Source, open_file, unpacked_stream
 from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
-from kerntest.data.written_values import THOUSANDS, form_of, has_comma, is_number, marked_number, present_counts
+from kerntest.data.written_values import PLAIN, THOUSANDS, form_of, has_comma, is_number, marked_number, present_counts
 from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, bad_file, listed, option_value
 
@@ -269,23 +269,16 @@ class CsvBlocks(BlockReader):
 
     format = "csv"
 
-    def __init__(
-        self,
-        name: str,
-        files: Sequence[tuple[str, Path]],
-        warnings: tuple[str, ...],
-        options: CsvOptions,
-        block_bytes: int | None,
-    ) -> None:
+    def __init__(self, name: str, found: Found, options: CsvOptions, block_bytes: int | None) -> None:
         # What is read here is UTF-8 without comments.
         self.name, self._options = name, replace(options, encoding=None, comment=None)
         self._block_bytes = block_bytes or _BLOCK_BYTES
         self._files: list[CsvFile] = []
-        for shown, location in files:
+        for shown, location in found.files:
             self._files.append(self._opened(shown, location))
         names, warned, self.remarks = dialect.checked_header(self._files[0].header, self._files[0].name)
-        self.names, self.warnings = tuple(names), (*warnings, *warned)
-        self._sizes = [location.stat().st_size for _, location in files]
+        self.names, self.warnings = tuple(names), (*found.warnings, *warned)
+        self._sizes = [location.stat().st_size for _, location in found.files]
         self.total = sum(self._sizes)
 
     def _opened(self, shown: str, location: Path) -> CsvFile:
@@ -423,8 +416,7 @@ def read_numerals(
 
 def _has_fractions(column: Column) -> bool:
     """Say whether some number of the column is not whole."""
-    present = column.values[np.isfinite(column.values)]
-    return bool(np.any(present != np.floor(present)))
+    return bool(np.any(np.abs(np.modf(column.values)[0]) > 0))
 
 
 def _holds(column: Column, mark: str) -> bool:
@@ -449,14 +441,14 @@ def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
     n_strange = int(counts[strange].sum())
     # Other numbers among the strange values may say that this is not the notation.
     contradicts = any(is_number(levels[k]) or has_comma(levels[k]) for k in strange)
-    shows = any(
-        "," in level or "." in level for level, number in zip(levels, numbers, strict=True) if number is not None
-    )
+    shows = any(number is not None and set(",.") & set(level) for level, number in zip(levels, numbers, strict=True))
     few = n_strange <= (1 - column_types.NEARLY_ALL) * total + 1e-9 if contradicts else 2 * n_strange < total
     if not shows or not few:
         return None
     if strange:
-        return replace(column, problem=column_types.stray_problem(column, table, strange, total - n_strange, total))
+        return replace(
+            column, problem=column_types.stray_problem(column, table, strange, total - n_strange, total, form=PLAIN)
+        )
     return Column(column.name, "number", np.array([*numbers, None], dtype=np.float64)[column.values])
 
 
