@@ -257,7 +257,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         (target,), n = targets, len(rows)
         rows = replace(rows, names=(target.name,))
         if not self.classifies:
-            numbers = outcomes.varied_numbers_of(target, table)
+            numbers = outcomes.numbers_to_learn(targets, table)[:, 0]
             half = float(numbers.max()) / 2 - float(numbers.min()) / 2
             if not SMALLEST_TARGET <= half <= LARGEST_TARGET:
                 size = "large" if half > 1 else "small"

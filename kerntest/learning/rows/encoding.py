@@ -187,7 +187,7 @@ class Encoder:
             numeric[:, place] = _numbers(spec, table, name)
         strange: dict[int, UnknownLevels] = {}
         for place, spec in enumerate(self.categories):
-            codes[:, place], met = _codes(spec, table[spec.name])
+            codes[:, place], met = level_codes(spec.name, spec.levels, table[spec.name])
             if met.rows:
                 strange[place] = met
         if strange and unknown == "error":
@@ -253,13 +253,13 @@ def _numbers(spec: ColumnSpec, table: Table, model: str) -> Array:
     raise _unfit(column, table, int(odd[0]), said, hint)
 
 
-def _codes(spec: ColumnSpec, column: Column) -> tuple[Codes, UnknownLevels]:
-    """Return a column of categories as codes into the levels of the model, shape (n,); -1 for those that are told."""
+def level_codes(name: str, levels: tuple[str, ...], column: Column) -> tuple[Codes, UnknownLevels]:
+    """Return a column of categories as codes into some levels, shape (n,); -1 for those that are told."""
     text = column if column.is_category else as_text(column)
-    codes: Codes = np.array(_places(spec, column.kind, text.levels), dtype=np.int64)[text.values]
+    codes: Codes = np.array(_places(levels, column.kind, text.levels), dtype=np.int64)[text.values]
     strange = text.values[codes < 0].tolist()
     values = tuple(text.levels[code] for code in dict.fromkeys(strange))
-    return codes, UnknownLevels(spec.name, values, len(strange))
+    return codes, UnknownLevels(name, values, len(strange))
 
 
 def _unknown_levels(
@@ -305,25 +305,25 @@ def _columns_missing(absent: list[str], table: Table, others: Sequence[str], mod
     return DataError(f"{table.name} {lacks}", hint=hint, code="data.columns_differ", where=where)
 
 
-def _places(spec: ColumnSpec, kind: str, levels: Sequence[str]) -> list[int]:
+def _places(levels: Sequence[str], kind: str, found: Sequence[str]) -> list[int]:
     """Return the place of each level of a column among those of the model, -1 for none.
 
     The same text, else the only one that means the same: 1.0 and 1, or TRUE and true. Which kind a file's column is
     depends on all of its values, which a block of its rows does not have; so each value speaks for itself.
     """
-    known = {level: code for code, level in enumerate(spec.levels)}
-    if kind != "number" and all(level in known for level in levels):
-        return [known[level] for level in levels]
-    by_meaning: dict[float | str, list[int]] = {}
+    known = {level: code for code, level in enumerate(levels)}
+    if kind != "number" and all(level in known for level in found):
+        return [known[level] for level in found]
+    by_meaning: dict[float | str | None, int] = {}
     for level, code in known.items():
-        if (meant := _meaning(level)) is not None:
-            by_meaning.setdefault(meant, []).append(code)
-    places = []
-    for level in levels:
         meant = _meaning(level)
-        alike = [] if meant is None else by_meaning.get(meant, [])
-        same = level in known and (alike or kind != "number")
-        places.append(known[level] if same else alike[0] if len(alike) == 1 else -1)
+        # Two of one meaning leave it open which is meant.
+        by_meaning[meant] = -1 if meant in by_meaning else code
+    by_meaning.pop(None, None)
+    places = []
+    for level in found:
+        same = level in known and (kind != "number" or _meaning(level) in by_meaning)
+        places.append(known[level] if same else by_meaning.get(_meaning(level), -1))
     return places
 
 

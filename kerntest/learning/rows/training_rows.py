@@ -16,7 +16,6 @@ from kerntest.data.columns import (
     EXACT_INTEGERS,
     apply_missing,
     check_usable,
-    laid_below,
     named_columns,
     split_patterns,
     units_differ,
@@ -30,7 +29,7 @@ from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.elementary import Hamming
 from kerntest.kernels.text import parse_kernel
-from kerntest.learning.rows.encoding import Encoder
+from kerntest.learning.rows.encoding import Encoder, level_codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,32 +148,23 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
     if not there:
         told, hint = f"{table.name} has none of the columns of the training rows", f"they are {listed(list(names))}"
         raise DataError(told, hint=hint, code="data.columns_differ", where={"file": table.name})
-    return _whole_rows(table, there, targets, options, like=trained.read)
+    found = _whole_rows(table, there, targets, options)
+    units = units_differ(trained.read.select(there), table.select(there))
+    return replace(found, warnings=(*found.warnings, *units))
 
 
 def _whole_rows(
-    table: Table,
-    names: Sequence[str],
-    targets: Sequence[str],
-    options: TrainingOptions,
-    beside: Sequence[str] = (),
-    *,
-    like: Table | None = None,
+    table: Table, names: Sequence[str], targets: Sequence[str], options: TrainingOptions, beside: Sequence[str] = ()
 ) -> Labelled:
-    """Return the rows of a table that have no missing values; warn about the others, and about units unlike those of another."""
+    """Return the rows of a table that have no missing values; warn about the others."""
     apart = options.apart(targets, beside)
     chosen = check_usable(table.select([*names, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
-    units = [] if like is None else units_differ(like.select(names), chosen.select(names))
     said = f"{table.name}: {counted(dropped, 'row')} of {table.n_rows:,} with missing values left out"
-    return Labelled(
-        table,
-        kept.select(names),
-        kept.select(targets).columns,
-        (*chosen.warnings, *units, *([said] if dropped else [])),
-        kept.select(beside).columns,
-        None if options.cluster is None else kept[options.cluster],
-    )
+    warnings = (*chosen.warnings, *([said] if dropped else []))
+    features, predicted, others = (kept.select(some) for some in (names, targets, beside))
+    cluster = None if options.cluster is None else kept[options.cluster]
+    return Labelled(table, features, predicted.columns, warnings, others.columns, cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,14 +357,12 @@ class Classes:
 
     def codes(self, column: Column, table: str) -> NDArray[np.intp]:
         """Return the place of each row's class; DataError for one that is none of these."""
-        as_names = laid_below(column if column.is_category else as_text(column))
-        place = {name: k for k, name in enumerate(self.names)}
-        if unknown := [level for level in as_names.levels if level not in place]:
-            what = f"has {listed([repr(level) for level in unknown])}, which no row of the training part has"
+        codes, unknown = level_codes(column.name, self.names, as_text(column))
+        if unknown.rows:
+            what = f"has {unknown.shown}, which no row of the training part has"
             hint = f"the classes are {listed(list(self.names))}"
-            raise unfit(column, table, what, hint, "data.unknown_class", value=unknown[0])
-        places = np.array([place[level] for level in as_names.levels], dtype=np.intp)
-        return np.asarray(places[as_names.values])
+            raise unfit(column, table, what, hint, "data.unknown_class", value=unknown.values[0])
+        return np.asarray(codes, dtype=np.intp)
 
     def values(self, codes: NDArray[np.intp]) -> NDArray[Any]:
         """Return classes as they stood in the data: numbers, truth values or texts."""
@@ -409,20 +397,14 @@ def numbers_of(target: Column, table: str) -> Array:
     return np.asarray(target.values, dtype=np.float64)
 
 
-def varied_numbers_of(target: Column, table: str) -> Array:
-    """Return a target of numbers to learn from, which are not all the same."""
-    numbers = numbers_of(target, table)
-    if numbers.min() == numbers.max():
-        what = "has one value in all rows: there is nothing to predict"
-        raise unfit(target, table, what, "name another --target", "data.constant_target")
-    return numbers
-
-
 def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
-    """Return targets of numbers, shape (n, T); refuse those of which differences and scales could leave the range."""
-    targets = np.stack([varied_numbers_of(column, table) for column in columns], axis=1)
-    for column, largest in zip(columns, np.abs(targets).max(axis=0), strict=True):
-        if largest > LARGEST_TARGET:
+    """Return targets of numbers that vary, shape (n, T); refuse those of which differences and scales could leave the range."""
+    targets = np.stack([numbers_of(column, table) for column in columns], axis=1)
+    for column, numbers in zip(columns, targets.T, strict=True):
+        if numbers.min() == numbers.max():
+            what = "has one value in all rows: there is nothing to predict"
+            raise unfit(column, table, what, "name another --target", "data.constant_target")
+        if (largest := float(np.abs(numbers).max())) > LARGEST_TARGET:
             what = f"has numbers too large to learn: one of size {largest:.3g}"
             raise unfit(column, table, what, "bring them to other units", "data.target_size")
     return targets
