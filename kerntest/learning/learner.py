@@ -145,6 +145,11 @@ def sized(
         raise UsageError(told, hint=hint, code=code or f"usage.{name}")
 
 
+def first_flaw(cases: dict[str, Any]) -> str | None:
+    """Return the first of some flaws that a model has, if it has one: a stranger may have written it."""
+    return next((flaw for flaw, found in cases.items() if found), None)
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FittedModel:
     """What every learner keeps: functions of rows, and what it knows of their columns.
@@ -261,25 +266,26 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         return points
 
 
-def as_rows(X: Any) -> Any:
-    """Return lists of numbers as an array, and everything else as it is."""
-    if not isinstance(X, (list, tuple)):
-        return X
+def _floats(X: Any, told: str, hint: str) -> Array:
     try:
         return np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        told, hint = "rows in lists are equally many numbers each", "hand over a DataFrame where there is text"
         raise DataError(told, hint=hint, code="data.not_numeric") from error
+
+
+def as_rows(X: Any) -> Any:
+    """Return lists of numbers as an array, and everything else as it is."""
+    told, hint = "rows in lists are equally many numbers each", "hand over a DataFrame where there is text"
+    return _floats(X, told, hint) if isinstance(X, (list, tuple)) else X
 
 
 def kernel_values(X: Any, n_train: int | None = None) -> Array:
     """Return a precomputed matrix: of n training rows, (n, n) and symmetric, or of m further ones against them, (m, n)."""
-    try:
-        K = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        hint = "hand over an array of shape (rows, training rows)"
-        told = "a precomputed matrix holds numbers, and nothing else"
-        raise DataError(told, hint=hint, code="data.not_numeric") from error
+    told, hint = (
+        "a precomputed matrix holds numbers, and nothing else",
+        "hand over an array of shape (rows, training rows)",
+    )
+    K = _floats(X, told, hint)
     told, hint, code = "", "entry i, j is the kernel of training rows i and j", "data.wrong_shape"
     if K.ndim != 2:
         told, hint = f"a precomputed matrix has two dimensions, not shape {K.shape}", "one row alone is K[None, :]"

@@ -11,7 +11,7 @@ import numpy as np
 from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.learner import FittedModel, LearnerOptions
+from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw
 from kerntest.learning.solvers.preimage import PreImages, PreImageSearch
 from kerntest.matrices.factor import (
     Directions,
@@ -82,21 +82,20 @@ class KpcaModel(FittedModel):
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""
-        if not 0 < self.n_components == len(self.expansion.intercepts):
-            return "its eigenvalues and components do not fit together"
-        if (self.eigenvalues <= 0).any() or (np.diff(self.eigenvalues) > 0).any():
-            return "its eigenvalues are not positive and descending"
-        if len(self.mean) != len(self.expansion.coefficients):
-            return "its mean and its centres do not fit together"
-        if self.trace <= 0:
-            return "trace must be a positive number"
-        if self.trace < (1.0 - ROUNDING) * float(self.eigenvalues.sum()):
-            return "its trace is less than the sum of its eigenvalues"
         places = [one.place for one in self.constants]
         names = [*(one.name for one in self.constants), *(() if self.encoder is None else self.encoder.names)]
-        if len(set(names)) < len(names) or places != sorted(set(places)) or max(places, default=-1) >= len(names):
-            return "constants must be columns of their own, each in its place"
-        return None
+        apart = len(set(names)) == len(names) and places == sorted(set(places)) and max(places, default=-1) < len(names)
+        values, count = self.eigenvalues, self.n_components
+        return first_flaw(
+            {
+                "its eigenvalues and components do not fit together": not 0 < count == len(self.expansion.intercepts),
+                "its eigenvalues are not positive and descending": (values <= 0).any() or (np.diff(values) > 0).any(),
+                "its mean and its centres do not fit together": len(self.mean) != len(self.expansion.coefficients),
+                "trace must be a positive number": self.trace <= 0,
+                "its trace is less than the sum of its eigenvalues": self.trace < (1.0 - ROUNDING) * values.sum(),
+                "constants must be columns of their own, each in its place": not apart,
+            }
+        )
 
     @property
     def n_components(self) -> int:

@@ -168,9 +168,8 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         if len(truth) != predicted.shape[1]:
             what = f"y has {counted(len(truth), 'target')}, and the regression predicts {predicted.shape[1]:,}"
             raise DataError(what, hint="hand over the targets of the fit, in their order", code="data.wrong_shape")
-        return float(
-            np.mean([scores.regression_metrics(*one).r2 or 0.0 for one in zip(truth, predicted.T, strict=True)])
-        )
+        metrics = [ridge_fit.interval_metrics(*one) for one in zip(truth, predicted.T, strict=True)]
+        return scores.over_targets(metrics).r2 or 0.0
 
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:

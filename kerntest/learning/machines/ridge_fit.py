@@ -17,11 +17,11 @@ from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, named, smoothest
-from kerntest.learning.learner import FittedModel, LearnerOptions, sized
+from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw, sized
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
 from kerntest.matrices import factor
-from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, expanded
+from kerntest.matrices.factor import GivenExpansion, expanded
 from kerntest.report.results.learning_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 
 if TYPE_CHECKING:
@@ -128,22 +128,23 @@ class RidgeModel(FittedModel):
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""
-        count = len(self.targets)
-        if not count or len(set(self.targets)) < count or count != len(self.expansion.intercepts):
-            return "targets must be the names of its predictions, all different"
-        if len(self.scales) != count or (self.scales < 0).any():
-            return "its scales and targets do not fit together"
-        if self.spread is not None and len(self.spread.coefficients) != len(self.expansion.coefficients):
-            return "what its intervals follow from does not fit its centres"
-        return None if self.lambda_ > 0 else "lambda must be a positive number"
+        count, spread = len(self.targets), self.spread
+        names_fit = count and len(set(self.targets)) == count == len(self.expansion.intercepts)
+        spread_fits = spread is None or len(spread.coefficients) == len(self.expansion.coefficients)
+        return first_flaw(
+            {
+                "targets must be the names of its predictions, all different": not names_fit,
+                "its scales and targets do not fit together": len(self.scales) != count or (self.scales < 0).any(),
+                "what its intervals follow from does not fit its centres": not spread_fits,
+                "lambda must be a positive number": self.lambda_ <= 0,
+            }
+        )
 
     def deviations(self, points: Points | Array, engine: Engine, *, noise: bool = True) -> Array:
         """Return the standard deviation of new values at n rows, shape (n, T); without noise, of the function itself."""
         if self.spread is None or not isinstance(points, Points):
-            what, hint = "keeps nothing for intervals", "fit it without --no-intervals"
-            if not isinstance(points, Points):
-                what, hint = "was fitted to a matrix", "fit it to columns"
-            raise UsageError(f"this model {what}: it has no standard deviations", hint=hint, code="usage.no_intervals")
+            told, hint = "this model keeps nothing for standard deviations", "fit it to columns, without --no-intervals"
+            raise UsageError(told, hint=hint, code="usage.no_intervals")
         prior: Any = self.features or self.kernel
         functions = replace(self.expansion, coefficients=self.spread.coefficients, intercepts=self.spread.intercepts)
         found = expanded(functions, self.features, points, engine)
@@ -200,7 +201,7 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, progress: Progress | No
     half = 0.5 * rows.targets.max(axis=0) - 0.5 * rows.targets.min(axis=0)
     exponents = np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny)))
     units = np.exp2(np.clip(exponents, -1000, 1000))
-    search = _Search(replace(rows, targets=rows.targets / units), units, options, options.engine)
+    search = _Search(replace(rows, targets=rows.targets / units), units, options)
     if len(rows) * width_of(rows, options.features, whole=0) ** 2 > DIRECT:
         return search.through_centres(progress)
     chosen = search.choose(search.rows, options.features, progress)
@@ -224,7 +225,6 @@ class _Search:
     rows: TrainingRows
     units: Array
     options: RidgeOptions
-    engine: Engine
 
     def choose(
         self, rows: TrainingRows, features: str | None, progress: Progress | None
@@ -256,7 +256,7 @@ class _Search:
         # The path of a bandwidth is the largest thing here: only that of the best one so far is kept.
         scores, degrees = np.empty((2, 0))
         kept: tuple[int, Regressions] | None = None
-        engine = few_at_once(len(rows), width_of(rows, features, len(rows)), self.engine)
+        engine = few_at_once(len(rows), width_of(rows, features, len(rows)), self.options.engine)
         for place, (found, of_one, df) in enumerate(engine.map(work, kernels, progress)):
             scores, degrees = np.append(scores, of_one), np.append(degrees, df)
             orders = [np.tile(lambdas, place + 1), np.repeat(multiples[: place + 1], len(lambdas))]
@@ -303,13 +303,21 @@ class _Search:
             # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
             seen = np.einsum("ij,ij->i", found.values, found.values)
             unsure += np.maximum(features.diagonal(factor.as_points(rows.points)) - seen, 0.0)
+        model = RidgeModel.of(
+            rows,
+            targets=rows.names,
+            lambda_=lambda_,
+            expansion=expansion,
+            scales=scales,
+            spread=spread,
+            features=features,
+        )
         return self._fit(
-            lambda_,
-            (expansion, scales, spread, features),
+            model,
             grid,
-            residuals=path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None],
-            gcv=np.sqrt(path.generalised(lambdas)[:, 0]),
-            loo=path.squared_errors(left_out)[:, 0],
+            path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None],
+            np.sqrt(path.generalised(lambdas)[:, 0]),
+            path.squared_errors(left_out)[:, 0],
             left_out=left_out[:, :, 0] * self.units,
             left_out_spread=np.sqrt(unsure)[:, None] * scales * self.units,
             effective_df=float(path.degrees(lambdas)[0]),
@@ -339,7 +347,7 @@ class _Search:
         def advanced(share: float) -> None:
             told(100 + round(200 * share), 300)
 
-        found = CentreRidge(made, rows, lambda_, self.engine, seed=options.seed, advanced=advanced)
+        found = CentreRidge(made, rows, lambda_, self.options.engine, seed=options.seed, advanced=advanced)
         weights, means = weights_of(rows), found.means
         total = float(weights.sum())
         # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
@@ -347,12 +355,14 @@ class _Search:
         scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1))
         expansion = GivenExpansion(np.arange(len(found.weights)), found.weights, means - found.mean @ found.weights)
         spread = _spread(found.mean, found.posterior, found.mean, lambda_ / total) if options.intervals else None
+        model = RidgeModel.of(
+            rows, targets=rows.names, lambda_=lambda_, expansion=expansion, scales=scales, spread=spread, features=made
+        )
         return self._fit(
-            lambda_,
-            (expansion, scales, spread, made),
+            model,
             grid,
-            residuals=found.residuals,
-            gcv=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n),
+            found.residuals,
+            np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n),
             effective_df=found.degrees,
             condition_number=found.condition,
             n_zero=n - 1 - len(found.mean),
@@ -365,44 +375,24 @@ class _Search:
         return (len(self.rows) - 1) * float(np.log(self.units).sum())
 
     def _fit(
-        self,
-        lambda_: float,
-        found_model: tuple[Expansion | GivenExpansion, Array, Spread | None, FeatureMap | None],
-        grid: RidgeGrid,
-        *,
-        residuals: Array,
-        gcv: Array,
-        loo: Array | None = None,
-        **found: Any,
+        self, model: RidgeModel, grid: RidgeGrid, residuals: Array, gcv: Array, loo: Array | None = None, **found: Any
     ) -> RidgeFit:
         """Return a regression of targets x units with what is known of each; `loo` are the mean squares of leave-one-out."""
-        rows, units, targets, (function, scales, spread, features) = (
-            self.rows,
-            self.units,
-            self.rows.targets,
-            found_model,
-        )
+        rows, units, function = self.rows, self.units, model.expansion
         function = replace(function, coefficients=function.coefficients * units, intercepts=function.intercepts * units)
-        model = RidgeModel(
-            encoder=rows.encoder,
-            expansion=function,
-            n_train=len(rows),
-            features=features,
-            targets=rows.names,
-            lambda_=lambda_,
-            scales=scales * units,
-            spread=spread,
+        model = replace(model, expansion=function, scales=model.scales * units)
+        fitted, nothing = (rows.targets - residuals) * units, [None] * len(units)
+        fits = map(
+            TargetFit,
+            rows.names,
+            function.intercepts.tolist(),
+            nothing if loo is None else (np.sqrt(loo) * units).tolist(),
+            nothing if loo is None else (1.0 - loo / variances(rows)).tolist(),
+            *((gcv * units).tolist(), model.noise.tolist(), model.scales.tolist()),
+            map(interval_metrics, (rows.targets * units).T, fitted.T),
+            nothing,
         )
-        fits = []
-        for place, name in enumerate(model.targets):
-            unit, truth = float(units[place]), targets[:, place]
-            left_out: tuple[float | None, float | None] = (None, None)
-            if loo is not None:
-                left_out = math.sqrt(loo[place]) * unit, 1.0 - float(loo[place] / variances(rows)[place])
-            train = interval_metrics(truth * unit, (truth - residuals[:, place]) * unit)
-            known = (float(gcv[place] * unit), float(model.noise[place]), float(model.scales[place]))
-            fits.append(TargetFit(name, float(function.intercepts[place]), *left_out, *known, train, None))
-        fixed, fitted = self.options.fixed(rows), (targets - residuals) * units
+        fixed = self.options.fixed(rows)
         return RidgeFit(model=model, grid=grid, targets=tuple(fits), fixed=fixed, fitted=fitted, **found)
 
 
