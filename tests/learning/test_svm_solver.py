@@ -45,6 +45,11 @@ def fetched(n, d, C):
     return GivenMatrix(dense(matrix)), problem
 
 
+def far_apart(n, C):
+    X, y = rings(n, 8)
+    return gaussian(X, 1.0), classification(y, C)
+
+
 def chessboard(C):
     X = 4 * np.random.default_rng(3).random((1200, 2))
     return gaussian(X, 5.0), classification(np.where(np.floor(X).sum(axis=1) % 2, 1.0, -1.0), C)
@@ -124,6 +129,7 @@ def test_every_claim_of_a_solution_holds(make, values):
     [
         *((clouds, (2000, C, 0.1), "factor") for C in (0.1, 10.0)),
         *((round_about, (1500, 30, C), "active set") for C in (0.1, 10.0)),
+        *((far_apart, (n, C), "conjugate gradients") for n, C in product([160, 1000], [0.01, 0.3, 1.0, 1000.0])),
         # Entries are fetched and not made again; up to 1,500 rows the whole matrix is held.
         *((fetched, (1700, 20, C), "active set") for C in (0.1, 10.0)),
         *((chessboard, (C,), "levels") for C in (1.0, 100.0)),

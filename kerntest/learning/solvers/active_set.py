@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LOOSE = 0.1
 # The ridge is lowered when at most this share of the free rows is still guessed wrong.
 NEARLY = 0.1
+# Outputs below so much on average say little: each row may go where it would go alone.
+FAINT = 0.5
 # Steps in one stage; steps that only rounding keeps from being descents.
 STAGE_STEPS, ROUNDING_STEPS = 120, 30
 # A stage but the last is over when a full step changed so few of the free rows.
@@ -75,7 +77,7 @@ def active_set(
     patience: int = 6,
     most_freed: int | None = None,
     abort: float = math.inf,
-    jump: Array | float = math.inf,
+    jump: float = math.inf,
     single: bool = False,
 ) -> tuple[Point, Point | None]:
     """Return the last point, and the one at which the ridge was last lowered (a good start for another method).
@@ -83,22 +85,22 @@ def active_set(
     The sets are the first guess, and changed. The ridge falls by its factor; by the square of that, and so on, while no
     guess is wrong. It gives up beyond `abort` wrong guesses,
     or after `patience` systems without a new fewest number of them. At most so many rows become free at once, where each
-    costs a row of the matrix; a row whose violation is larger than its `jump` goes straight to its other bound: C_i K_ii is
-    what fills it if nothing else moves. `single` says whether the last ridge, too, may be solved for in single precision.
+    costs a row of the matrix; a row whose violation is more than `jump` times what fills it goes straight to its other bound. `single` says whether the last ridge, too, may be solved for in single precision.
     """
-    y, C, o = system.problem.signs, system.problem.costs, system.problem.margins
+    problem = system.problem
+    y, C, o = problem.signs, problem.costs, problem.margins
     largest, n = float(C.max()), len(y)
     free, upper = sets.free, sets.upper
     (ridge, end, factor, tolerance), left, fewest = falling, patience, n + 1
     faster = factor
     good: Point | None = None
+    beta = np.where(upper, y * C, 0.0)
     while True:
         last = ridge <= end
-        system.single_solve = single or not last
+        system.rough = single or not last
+        if not problem.attainable(free, upper):
+            _regroup(system, free, upper, np.clip(y * beta, 0.0, C))
         chosen = np.flatnonzero(free)
-        if not len(chosen):
-            chosen = _freed_pair(system, upper)
-            free[chosen], upper[chosen] = True, False
         beta, f, b = system.target(chosen, upper, np.full(len(chosen), ridge), o)
         a = (y * beta)[chosen]
         low, high = a < 0, a > C[chosen]
@@ -110,7 +112,7 @@ def active_set(
         allowed = tolerance if last else max(tolerance, min(LOOSE, 10.0 * ridge * largest))
         back = violation > allowed
         wrong = int(np.count_nonzero(leaving)) + int(np.count_nonzero(back))
-        jumping = back & (violation > jump)
+        jumping = back & (violation / jump > system.reach)
         back &= ~jumping
         violation[jumping] = 0.0
         most = n if most_freed is None else max(most_freed, len(chosen) // 2)
@@ -136,14 +138,21 @@ def active_set(
             ridge, fewest, left = max(end, faster * ridge), n + 1, patience
 
 
-def _freed_pair(system: System, upper: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the pair of rows whose margins contradict one another most, where every row is at a bound."""
+def _regroup(system: System, free: NDArray[np.bool_], upper: NDArray[np.bool_], a: Array) -> None:
+    """Free the rows that a = y beta leaves so close to their margin that they may end within bounds; the others go to one."""
     problem = system.problem
-    v = problem.signs * problem.margins - system.outputs(np.where(upper, problem.signs * problem.costs, 0.0))
-    rising = (problem.signs > 0) ^ upper
-    i = int(np.argmax(np.where(rising, v, -np.inf)))
-    j = int(np.argmin(np.where(rising, np.inf, v)))
-    return np.unique([i, j])
+    beta = problem.signs * a
+    f = system.outputs(beta)
+    # The slack of a row as if it were at zero is what it can take in.
+    slack = problem.slack(f, problem.intercept(beta, f))
+    share = slack + a / problem.costs * system.reach
+    inside = (share > 0) & (share < system.reach)
+    if float(np.abs(f).mean()) < FAINT:
+        free[:], upper[:] = inside, share >= system.reach
+    else:
+        free |= inside
+    free[np.argmin(np.abs(slack))] = True
+    upper &= ~free
 
 
 def newton(
@@ -178,10 +187,7 @@ def newton(
         margins = problem.margins + above
         z = margins - signed
         sets = _band(z, h)
-        free = sets.free.nonzero()[0]
-        if not len(free):
-            free = np.array([np.argmin(np.abs(z - above))])
-            sets.free[free], sets.upper[free] = True, False
+        free = _free_rows(problem, sets, z - above)
         beta_new, f_new, b_new = system.target(free, sets.upper, h / C[free], margins)
         signed_new = y * (f_new + b_new)
         moved = signed_new - signed
@@ -206,7 +212,8 @@ def newton(
         # In single precision the last few rows may go to and fro without end.
         few = changed <= SETTLED * len(free)
         stuck = finish is None and few and step < STUCK_STEP
-        enough = stuck or (few and step == 1.0 and h > end)
+        # Of rows that are all at their bounds a narrower band says more.
+        enough = stuck or ((few or not len(free)) and step == 1.0 and h > end)
         if not (changed == 0 or inner >= STAGE_STEPS or step == 0.0 or over or enough):
             continue
         if finish is not None and h <= FINISH_WIDTH and step == 1.0:
@@ -221,6 +228,14 @@ def newton(
             f = f + system.outputs(change) if change.any() else f
             return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), changed == 0, h / largest)
         h, inner = max(h * factor, end), 0
+
+
+def _free_rows(problem: Problem, sets: Sets, z: Array) -> NDArray[np.intp]:
+    """Return the free rows; the one next to the margin becomes free where bounds alone do not have the right sum."""
+    if not sets.free.any() and not problem.attainable(sets.free, sets.upper):
+        nearest = np.argmin(np.abs(z))
+        sets.free[nearest], sets.upper[nearest] = True, False
+    return sets.free.nonzero()[0]
 
 
 def _band(z: Array, h: float) -> Sets:

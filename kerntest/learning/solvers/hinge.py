@@ -2,7 +2,7 @@
 
 A random subset of some hundred rows is solved first, with costs raised to stand for all. It tells whether the matrix
 has numerically full rank: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the
-other's fallback. The rows of the subset that mattered are where the whole problem starts, by one of three ways:
+other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. The rows of the subset that mattered are where the whole problem starts, by one of three ways:
 
     active set   rows of the matrix are made for free coefficients only, in single precision where it is enough
     factor       K = G G' with few columns: everything costs n r (low rank, many rows)
@@ -65,6 +65,9 @@ DENSE_LEVEL = 1500
 MOST_FREED = 400
 # The first ridge of the active set method over all rows, and what it is multiplied by.
 RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
+# Conjugate gradients are for matrices whose eigenvalues have a variance below so many squared diagonal entries, and so many
+# rows: for fewer a factorisation is as fast. A larger cost counts as so many units of a margin over a diagonal entry.
+NEARLY_DIAGONAL, LEAST_PRODUCTS, LARGE_SHARE = 4.0, 150, 4.0
 # The violation of a margin that the way to the last step works with.
 ROUGH = 3e-4
 ROUGH_RIDGE = 1e-5
@@ -146,12 +149,15 @@ class _Solver:
         """Return a guess from a random subset on."""
         n, problem = self.n, self.problem
         size = min(MOST, max(FEWEST, n // 6))
-        if n <= 2 * size:
-            whole = np.asarray(self.matrix.block(slice(None), slice(None)))
-            return self._first(whole, problem, full=_full_rank(whole), last=True), 0.0, True
-        members = _random_subset(self.problem.signs, size, self.rng)
+        members = np.arange(n) if n <= 2 * size else _random_subset(problem.signs, size, self.rng)
         K = np.asarray(self.matrix.block(members, members))
+        if self._nearly_diagonal(K):
+            point = self._by_products(K)
+            if point.reached:
+                return point, 0.0, True
         full = _full_rank(K)
+        if len(members) == n:
+            return self._first(K, problem, full=full, last=True), 0.0, True
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         full = full and point.reached
         coefficients = _spread(point.coefficients, members, n)
@@ -197,6 +203,24 @@ class _Solver:
             point = newton(system, zero, zero, 0.0, start=start, end=_width(largest))
         return replace(point, reached=point.reached and not full, method="dense")
 
+    def _nearly_diagonal(self, K: Array) -> bool:
+        """Say whether eigenvalues differ by about as much as the diagonal is, judged by some rows, and there is room for all."""
+        diagonal = K.diagonal()
+        square = float(diagonal @ diagonal)
+        others = (float(np.vdot(K, K)) - square) * (self.n - 1) / max(len(K) - 1, 1)
+        fits = self.n >= LEAST_PRODUCTS and ENTRY_BYTES * self.n**2 <= self.kept_bytes
+        return fits and others < NEARLY_DIAGONAL * square
+
+    def _by_products(self, K: Array) -> Point:
+        """Return a point by the active set method from all rows free on, by conjugate gradients with the whole matrix."""
+        K = K if len(K) == self.n else _entries(self.matrix, np.arange(self.n))
+        # Coefficients are hardly larger than a margin over a diagonal entry, whatever their costs.
+        cost = min(self.largest, LARGE_SHARE / float(K.diagonal().mean()))
+        end = max(RIDGE_SHARE * self.tolerance / cost, self.least_ridge)
+        every, falling = np.ones(self.n, dtype=bool), Falling(RIDGE / cost, end, RIDGE_FACTOR, self.exact[1])
+        system = systems.NearlyDiagonalSystem(K, self.problem, self.counter)
+        return replace(active_set(system, Sets(every, ~every), falling)[0], method="conjugate gradients")
+
     def _by_active_set(self, coefficients: Array, b: float) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
         problem, every = self.problem, np.arange(self.n)
@@ -204,10 +228,9 @@ class _Solver:
         system = self.system(every, problem, single=single)
         end, violation = self.rough if single else self.exact
         # Where costs are small, rows well beyond the margin of the subset's function are at their bound.
-        jump = JUMP * problem.costs * self.matrix.diagonal
-        upper = problem.slack(self.matrix.outputs(coefficients), b) > jump
+        upper = problem.slack(self.matrix.outputs(coefficients), b) > JUMP * system.reach
         sets, falling = Sets((coefficients != 0) & ~upper, upper), Falling(RIDGE, end, RIDGE_FACTOR, violation)
-        point, good = active_set(system, sets, falling, most_freed=MOST_FREED, jump=jump, single=single)
+        point, good = active_set(system, sets, falling, most_freed=MOST_FREED, jump=JUMP, single=single)
         if point.reached:
             return replace(point, method="active set"), 0.0, not single
         if good is None:
@@ -283,7 +306,7 @@ class _Solver:
     ) -> systems.DenseSystem | systems.CachedSystem:
         """Return the system of some rows, with the whole matrix where it is small."""
         if len(members) <= DENSE_LEVEL and 16 * len(members) ** 2 <= self.kept_bytes:
-            return systems.DenseSystem(np.asarray(self.matrix.block(members, members)), part, self.counter)
+            return systems.DenseSystem(_entries(self.matrix, members), part, self.counter)
         dtype = np.float32 if single else np.float64
         return systems.CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
 
@@ -349,7 +372,7 @@ class _Solver:
         if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
             # Coefficients of these rows cannot have the right sum within their bounds.
             return beta, self.final.outputs(beta)
-        K = self.final.block(rows, rows)
+        K = _entries(self.final, rows)
         product = self.final.outputs(fixed, rows) if f is None else f[rows] - K @ beta[rows]
         part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * product, wanted)
         inside = fixed.copy()
@@ -415,6 +438,16 @@ class _Solver:
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
         used = self.counter.used
         return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
+
+
+def _entries(matrix: Matrix, rows: NDArray[np.intp]) -> Array:
+    """Return the entries of some rows, made in strips that stay in the cache of a core: in half the time of one block."""
+    K = np.empty((len(rows), len(rows)))
+    step = max(16, systems.BLOCK // max(len(rows), 1))
+    columns = slice(None) if len(rows) == matrix.n else rows
+    for start in range(0, len(rows), step):
+        matrix.block(rows[start : start + step], columns, out=K[start : start + step])
+    return K
 
 
 def _width(largest: float) -> float:

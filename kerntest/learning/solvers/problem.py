@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +52,10 @@ STEPS, LEAST_STEPS, PAIRS_KEPT_BYTES = 100, 100_000, 2 * 10**8
 BLOCK = 2**18
 # Gathering a row costs about as much as multiplying by so many.
 GATHER = 4
+# Conjugate gradients are for free rows that are more than this part of all, for as many products as there are rows over this
+# at most, and at least so many. On the way they leave this share of the squared residual, at last so much of a margin, in
+# units of what the ridge would.
+SOME, PRODUCTS, LEAST_PRODUCTS, ROUGHLY, LEFT = 4, 20, 50, 0.01, 4.0
 # Factorisations, each with more jitter than the one before.
 ATTEMPTS = 7
 
@@ -107,7 +111,14 @@ class Problem:
             a = np.clip(a + np.where(down, -share, share) * room, 0.0, C)
         return np.asarray(y * a)
 
-    def _intercept(self, coefficients: Array, outputs: Array) -> float:
+    def attainable(self, free: NDArray[np.bool_], upper: NDArray[np.bool_]) -> bool:
+        """Say whether the free coefficients can make up the sum within their bounds, but for rounding."""
+        most = self.signs * self.costs
+        left, room = self.total - float(most @ upper), most * free
+        rounding = ROUNDING * float(self.costs @ upper)
+        return float(np.minimum(room, 0.0).sum()) - rounding <= left <= float(np.maximum(room, 0.0).sum()) + rounding
+
+    def intercept(self, coefficients: Array, outputs: Array) -> float:
         """Return the intercept: the mean over free rows where it is optimal, else the nearest that is.
 
         The primal objective is convex and piecewise linear in b with a break at v_i = y_i o_i - f_i for every row; its slope is
@@ -142,7 +153,7 @@ class Problem:
         self, coefficients: Array, outputs: Array, *, tolerance: float, iterations: int, method: str
     ) -> Solution:
         """Return a solution with its duality gap; `coefficients` are feasible, `outputs` computed exactly."""
-        intercept = self._intercept(coefficients, outputs)
+        intercept = self.intercept(coefficients, outputs)
         square, hinge = float(coefficients @ outputs), np.maximum(self.slack(outputs, intercept), 0.0)
         primal = 0.5 * square + float(self.costs @ hinge) + intercept * self.total
         dual = float(self.margins @ (self.signs * coefficients)) - 0.5 * square
@@ -213,11 +224,13 @@ class System(ABC):
     What the coefficients at their upper bound multiply to is kept up to date: K beta_U, or G' beta_U of a factor.
     """
 
-    # Whether single precision may solve, where the matrix is in it.
-    single_solve = False
+    # Whether the target is only on the way: single precision may solve where the matrix is in it, products solve roughly.
+    rough = False
 
-    def __init__(self, problem: Problem, counter: Counter, size: int) -> None:
+    def __init__(self, problem: Problem, counter: Counter, size: int, diagonal: Array) -> None:
         self.problem, self.counter = problem, counter
+        # What fills the coefficient of a row up to its cost, if nothing else moves.
+        self.reach = problem.costs * diagonal
         self.product = np.zeros(size)
         self._bounded = np.zeros(len(problem))
         self._at_upper = problem.signs * problem.costs
@@ -246,6 +259,9 @@ class System(ABC):
         """Return the point that the sets ask for; `ridge` has one entry for each free row."""
         self.counter.used += 1
         self._bound(upper)
+        if not len(free):
+            f = self.outputs(self._bounded)
+            return self._bounded, f, self.problem.intercept(self._bounded, f)
         rows, product = self._gathered(free)
         right = np.ones((2, len(free)))
         np.multiply(self.problem.signs[free], margins[free], out=right[0])
@@ -279,7 +295,7 @@ class DenseSystem(System):
     """The whole matrix is there: a subset, or a small problem."""
 
     def __init__(self, K: Array, problem: Problem, counter: Counter) -> None:
-        super().__init__(problem, counter, len(problem))
+        super().__init__(problem, counter, len(problem), K.diagonal())
         self.K = K
 
     def outputs(self, coefficients: Array) -> Array:
@@ -297,11 +313,62 @@ class DenseSystem(System):
         return self.product + beta_free @ rows
 
 
+class NearlyDiagonalSystem(DenseSystem):
+    """The whole matrix is there, and so near to a diagonal one that conjugate gradients need few products with it."""
+
+    def __init__(self, K: Array, problem: Problem, counter: Counter) -> None:
+        super().__init__(K, problem, counter)
+        self._beta = np.zeros(len(problem))
+
+    def outputs(self, coefficients: Array) -> Array:
+        """Return K beta, from one triangle."""
+        return np.asarray(blas.dsymv(1.0, self.K.T, coefficients))
+
+    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
+        """Return the point that the sets ask for: where most rows are free by conjugate gradients from the last one on.
+
+        On the way they take most of the residual y o - f - e beta - b, at last they leave no more of a margin than some
+        ridges would. Directions have the sum 0.
+        """
+        if len(free) * SOME < len(margins):
+            return super().target(free, upper, ridge, margins)
+        self.counter.used += 1
+        inside = np.zeros(len(margins))
+        inside[free] = 1.0
+        beta = np.where(upper, self._at_upper, self._beta * inside)
+        beta += (self.problem.total - float(beta.sum())) / len(free) * inside
+        f, e = self.outputs(beta), float(ridge[0])
+        within = LEFT * e * float(np.abs(beta[free]).mean())
+        wanted = self.problem.signs * margins
+        if not self.rough:
+            # Without a ridge at last, and to margins moved by what may be left of them, so that no hinge pays for it.
+            e, wanted = 0.0, wanted + within * self.problem.signs
+        direction, before, enough = np.zeros(len(margins)), math.inf, 0.0
+        for _ in range(max(LEAST_PRODUCTS, len(free) // PRODUCTS)):
+            residual = (wanted - f - e * beta) * inside
+            b = float(residual.sum()) / len(free)
+            residual -= b * inside
+            square = float(residual @ residual)
+            if not enough:
+                enough = ROUGHLY * square
+            if (square <= enough) if self.rough else (np.abs(residual).max() <= within):
+                self._beta = beta
+                return beta, f, b
+            direction = residual + square / before * direction
+            product = self.outputs(direction)
+            curvature = float(direction @ product + e * (direction @ direction))
+            if curvature <= 0.0:
+                break
+            step = square / curvature
+            beta, f, before = beta + step * direction, f + step * product, square
+        return super().target(free, upper, ridge, margins)
+
+
 class FactorSystem(System):
     """K = G G' with few columns: everything costs n r."""
 
     def __init__(self, G: Array, problem: Problem, counter: Counter) -> None:
-        super().__init__(problem, counter, G.shape[1])
+        super().__init__(problem, counter, G.shape[1], np.einsum("ir,ir->i", G, G))
         self.G = G
 
     def outputs(self, coefficients: Array) -> Array:
@@ -347,7 +414,7 @@ class CachedSystem(System):
         dtype: type = np.float64,
     ) -> None:
         size = len(members)
-        super().__init__(problem, counter, size)
+        super().__init__(problem, counter, size, matrix.diagonal[members])
         self.matrix, self.members, self.dtype = matrix, members, dtype
         self._columns: NDArray[np.intp] | slice = slice(None) if size == matrix.n else members
         # Rows in the order in which they came; memory is taken only for those that are there.
@@ -390,7 +457,7 @@ class CachedSystem(System):
             A = self.matrix.block(self.members[free], self.members[free], self.dtype)
         else:
             A = self._kept[rows[:, None], free]
-        if self.dtype is np.float32 and not self.single_solve:
+        if self.dtype is np.float32 and not self.rough:
             A = A.astype(np.float64)
         return solve_positive(_raised(A, ridge), right)
 
