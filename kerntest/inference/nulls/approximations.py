@@ -247,8 +247,6 @@ def _lugannani_rice(x: float, weights: Array, counts: Array) -> float:
     curvature = 2.0 * float(counts @ (weights / factors) ** 2)
     w = math.copysign(math.sqrt(max(2.0 * (t * x - cumulant), 0.0)), t)
     v = t * math.sqrt(curvature)
-    if w == 0 or v / w <= 0:
-        return 0.5
     from scipy.special import log_ndtr  # noqa: PLC0415 - takes 0.2 s to load
 
     log_tail = float(log_ndtr(-(w + math.log(v / w) / w)))

@@ -61,7 +61,7 @@ class Invariants(NamedTuple):
     entry_cubes: float = 0.0
 
     def third_order(self) -> Array:
-        """Return the eight unrestricted sums of third order, in the order of `_TERMS`."""
+        """Return the eight unrestricted sums of third order, in the order of `_SUMS`."""
         t = self.trace
         products = [t**3, t * self.diagonal_square, self.diagonal_cube, t * self.trace_square]
         return np.array([*products, self.diagonal_with_square, self.diagonal_form, self.trace_cube, self.entry_cubes])
@@ -106,7 +106,8 @@ def _difference(a: float, b: float) -> float:
     return 0.0 if abs(a - b) <= ROUNDING * (abs(a) + abs(b)) else a - b
 
 
-_TERMS = ("ttt", "ts", "ddd", "tq", "dq", "dmd", "cube", "entries")
+# The places of the eight sums in `third_order`: three edges, of which so many lie within a part, on so many parts.
+_SUMS = {(3, 3): 0, (3, 2): 1, (3, 1): 2, (1, 3): 3, (1, 2): 4, (2, 2): 5, (0, 3): 6, (0, 2): 7}
 
 
 @cache
@@ -114,12 +115,16 @@ def _third_moment_table() -> list[tuple[int, Array]]:
     """Return, for every set partition of the six places, its number of parts and its weights on the eight sums."""
     table = []
     for partition in _set_partitions(list(range(6))):
-        weights: Counter[str] = Counter()
+        weights = np.zeros(len(_SUMS))
         for merger in _set_partitions(partition):
-            # Moebius function of the lattice of partitions.
-            merged = [[place for part in group for place in part] for group in merger]
-            weights[_term(merged)] += math.prod((-1) ** (len(g) - 1) * math.factorial(len(g) - 1) for g in merger)
-        table.append((len(partition), np.array([float(weights[term]) for term in _TERMS])))
+            part_of = {place: k for k, group in enumerate(merger) for part in group for place in part}
+            # A free index sums over a whole row, which is zero.
+            if 1 not in Counter(part_of.values()).values():
+                loops = sum(part_of[place] == part_of[place + 1] for place in (0, 2, 4))
+                # Moebius function of the lattice of partitions.
+                signs = ((-1) ** (len(group) - 1) * math.factorial(len(group) - 1) for group in merger)
+                weights[_SUMS[loops, len(merger)]] += math.prod(signs)
+        table.append((len(partition), weights))
     return table
 
 
@@ -132,22 +137,6 @@ def _set_partitions(items: list[Any]) -> Iterator[list[list[Any]]]:
         yield [[first], *partition]
         for k, part in enumerate(partition):
             yield [*partition[:k], [first, *part], *partition[k + 1 :]]
-
-
-def _term(partition: list[list[int]]) -> str:
-    """Return which sum of third order a partition stands for: three edges on its parts; none if it vanishes."""
-    if any(len(part) == 1 for part in partition):
-        # A free index sums over a whole row, which is zero.
-        return ""
-    part_of = {place: k for k, part in enumerate(partition) for place in part}
-    loops = sum(part_of[place] == part_of[place + 1] for place in (0, 2, 4))
-    names = {
-        3: {3: "ttt", 2: "ts", 1: "ddd"},
-        2: {2: "dmd"},
-        1: {3: "tq", 2: "dq"},
-        0: {3: "cube", 2: "entries"},
-    }
-    return names[loops][len(partition)]
 
 
 # Eigenvalues

@@ -140,11 +140,6 @@ class Null(Record):
     trace: str | None = None
     kurtosis: float | None = None
 
-    @property
-    def complete(self) -> bool:
-        """Whether the relabellings are all that the rows have: more cannot be asked for."""
-        return self.resampling == ALL_PERMUTATIONS
-
 
 @dataclass(frozen=True, slots=True)
 class FamilyMember(Record):

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from kerntest.errors import counted
+from kerntest.report.results.record import ALL_PERMUTATIONS
 from kerntest.report.summaries.words import (
     COLUMNS_SHOWN,
     NAME_SHOWN,
@@ -178,7 +179,7 @@ def discrepancy_text(result: record.TwoSampleResult) -> str:
     why = "too near 0"
     if null.p_floor is not None and null.p_floor > result.alpha:
         # No MMD, however large, could have been told from 0.
-        why = f"too few {'rows' if null.complete else 'relabellings'}"
+        why = f"too few {'rows' if null.resampling == ALL_PERMUTATIONS else 'relabellings'}"
     return f"{number(result.mmd)} ({why} for a standard error)"
 
 
