@@ -5,7 +5,8 @@ import pytest
 from tolerances import assert_close
 from two_samples import arrays, frames
 
-from kerntest import mmd_test
+from kerntest import compute_on, mmd_test
+from kerntest.engines import engine
 from kerntest.errors import DataError, UsageError
 
 
@@ -58,6 +59,17 @@ def test_few_rows_have_the_p_value_of_all_their_splits_whatever_the_seed():
     assert {(result.p_value, result.null.permutations, result.null.resampling) for result in found} == {
         (0.1, 20, "all permutations")
     }
+
+
+def test_a_plan_adds_up_what_an_explanation_takes(monkeypatch):
+    monkeypatch.setattr(engine, "_pace", lambda _: 1.0)
+    plans = []
+    with compute_on(threads=1, planned=plans.append):
+        for explain in (False, True):
+            mmd_test(*arrays(), explain=explain)
+    assert [len(plan.work) for plan in plans] == [1, 3]
+    assert plans[1].work[0] == plans[0].work[0]
+    assert plans[1].seconds > 1.1 * plans[0].seconds
 
 
 # What it warns of

@@ -27,6 +27,9 @@ def test_canonical_order_depends_on_the_rows_of_each_sample_as_a_set(seed, n, n_
     first, second = order(rows, n_x, tuple("bdac")), shuffle[order(rows[shuffle], n_x, tuple("bdac"))]
     np.testing.assert_array_equal(rows[first], rows[second])
     np.testing.assert_array_equal(first < n_x, second < n_x)
+    # Of rows that are equal in every column those of Y come first.
+    equal = (np.diff(rows[first], axis=0) == 0).all(axis=1)
+    assert (np.diff((first < n_x).astype(int))[equal] >= 0).all()
 
 
 @pytest.mark.parametrize(("names", "expected"), [("abc", [2, 0, 1]), ("bac", [2, 1, 0]), ("bca", [0, 1, 2])])
