@@ -314,13 +314,11 @@ class Survey(exact.RunOfTest):
         try:
             x, y, warnings = matched(heads[0], heads[1], reading)
         except DataError as error:
-            name = str(error.where.get("column", ""))
-            places = [f"{one.head.name}, {one.texts[name]}" for one in self._inputs if one.texts.get(name)]
-            if error.code != "data.types_differ" or not places:
-                raise
             # The first rows do not show what made a column one of text.
-            told = f"column {name!r} is text in one table and not in the other ({'; '.join(places)})"
-            raise DataError(told, hint=error.hint, code=error.code, where=error.where) from None
+            texts = ((one.head.name, one.texts.get(str(error.where.get("column")))) for one in self._inputs)
+            places = [f"{name}, {text}" for name, text in texts if text]
+            error.hint = "; ".join(filter(None, [*places, error.hint]))
+            raise
         return [x, y], warnings
 
 
