@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -275,8 +274,8 @@ class _Pairs(Screen):
         if len(sets) >= MANY_SETS:
             # Many small pieces of work: side by side, each on one thread.
             found = self.engine.map(partial(work, engine=Engine(1)), sets, progress)
-        results = zip(chain(*together.values()), chain.from_iterable(found), strict=True)
-        return [tested for _, tested in sorted(results, key=itemgetter(0))]
+        tested = dict(zip(chain(*together.values()), chain.from_iterable(found), strict=True))
+        return [tested[index] for index in range(len(self.pairs))]
 
     def _over(
         self, common: NDArray[np.intp], pairs: Sequence[tuple[int, int]], engine: Engine, progress: Progress
@@ -320,7 +319,7 @@ def _reason(column: Column) -> str | None:
 def _untestable(column: Column, n: int) -> str | None:
     """Return why a column cannot be tested over the rows of a pair; None if it can."""
     if n < FEWEST_ROWS:
-        return f"{n} {'row' if n == 1 else 'rows'} without missing values; the test needs at least {FEWEST_ROWS}"
+        return f"{counted(n, 'row')} without missing values; the test needs at least {FEWEST_ROWS}"
     if column.values.min() == column.values.max():
         return f"{column.name!r} has one value in the rows without missing values"
     return reason_to_leave_out(column)
