@@ -2,7 +2,6 @@
 
 import functools
 import math
-import operator
 import re
 
 import naive
@@ -20,51 +19,30 @@ def mixed_points(n, seed):
     return Points(np.round(rng.normal(size=(n, 3)), 1), rng.integers(0, 3, size=(n, 2)))
 
 
-class Naive:
-    """A function of two rows; Python's own operators combine them."""
-
-    def __init__(self, function):
-        self.function = function
-
-    def __call__(self, x, y):
-        return self.function(x, y)
-
-    def _with(self, other, operation):
-        return Naive(lambda x, y: operation(self(x, y), other(x, y) if isinstance(other, Naive) else other))
-
-    def __add__(self, other):
-        return self._with(other, operator.add)
-
-    def __mul__(self, other):
-        return self._with(other, operator.mul)
-
-    def __pow__(self, exponent):
-        return self._with(exponent, operator.pow)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-def normalise(kernel):
-    return Naive(lambda x, y: kernel(x, y) / math.sqrt(kernel(x, x) * kernel(y, y)))
-
-
-def atom(name, numbers, codes):
-    """Return what makes the naive kernel of arguments, which sees the numbers or the codes at these places of a row."""
-    places, function = codes if name in {"delta", "hamming"} else numbers, naive.naive_kernels[name]
-    return lambda *given: Naive(lambda x, y: function([x[i] for i in places], [y[i] for i in places], *given))
-
-
 def naive_of(text, codes=range(5)):
-    """Return the naive function of a text, which Python reads; of groups of columns their product."""
-    total = 1.0
+    """Return the naive function of a text, which Python reads at every pair of rows; of groups of columns their product."""
+    if text.startswith("normalise("):
+        inner = naive_of(text[len("normalise(") : -1], codes)
+        return lambda x, y: inner(x, y) / math.sqrt(inner(x, x) * inner(y, y))
+    groups = []
     for group in text.split(";"):
         names, colon, kernel = group.rpartition(":")
         seen = [(NUMERIC + CATEGORIES).index(name.strip()) for name in names.split(",")] if colon else range(5)
-        places = [i for i in seen if i < 3], [i for i in seen if i in codes]
-        scope = {name.replace("-", "_"): atom(name, *places) for name in naive.naive_kernels}
         code = re.sub(r"([a-z][a-z0-9-]*)(\(?)", lambda m: m[1].replace("-", "_") + (m[2] or "()"), kernel.strip())
-        total = eval(code.replace("^", "**"), scope | {"normalise": normalise}) * total
-    return total if isinstance(total, Naive) else Naive(lambda _x, _y: total)
+        groups.append((compile(code.replace("^", "**"), text, "eval"), seen))
+
+    def value(x, y):
+        total = 1.0
+        for code, seen in groups:
+            scope = {}
+            for name, function in naive.naive_kernels.items():
+                places = [i for i in seen if (i in codes if name in {"delta", "hamming"} else i < 3)]
+                rows = [x[i] for i in places], [y[i] for i in places]
+                scope[name.replace("-", "_")] = functools.partial(function, *rows)
+            total *= eval(code, scope)
+        return total
+
+    return value
 
 
 # Kernels without groups see the whole of the rows, numbers and codes; kernels of numbers have no use for the codes.

@@ -60,36 +60,32 @@ class BandwidthChooser:
         if key not in self._known:
             # Rows too far apart for numbers have infinite distances, which are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
-                found = pair_distances(self._seen(columns), metric, self.seed)
                 # Sorting is faster than to find quantiles by partition.
-                found.sort()
+                found = np.sort(pair_distances(self._seen(columns), metric, self.seed))
                 found = found[np.searchsorted(found, 0.0, side="right") :]
-                trouble, hint = "no_distance", "give the bandwidth as a number, such as --bandwidth 1"
-                message = "all pairs of rows that were looked at are equal"
-                if len(found):
-                    quantiles = Distances(_quantile(found, LOW), _quantile(found, 0.5))
-                    if quantiles.low > SMALLEST and quantiles.median < LARGEST:
-                        self._known[key] = quantiles
-                        return quantiles
-                    message, trouble = "distances between rows are beyond the range of numbers", "distance_range"
-                    hint = "--scale standardize keeps them in range"
-            raise UndecidedError(f"no bandwidth can be chosen: {message}", hint=hint, code=f"undecided.{trouble}")
+                quantiles = Distances(_quantile(found, LOW), _quantile(found, 0.5)) if len(found) else None
+            if quantiles is None:
+                hint = "give the bandwidth as a number, such as --bandwidth 1"
+                raise _no_bandwidth("all pairs of rows that were looked at are equal", hint, "no_distance")
+            if not (quantiles.low > SMALLEST and quantiles.median < LARGEST):
+                hint = "--scale standardize keeps them in range"
+                raise _no_bandwidth("distances between rows are beyond the range of numbers", hint, "distance_range")
+            self._known[key] = quantiles
         return self._known[key]
 
     def median(self, metric: Metric, columns: Columns | None) -> float:
         """Return the median heuristic: the median of the non-zero distances in the kernel's own metric."""
         points = self._seen(columns)
         if (metric, columns) not in self._known and metric != "mismatches" and points.numeric.shape[1] == 1:
-            median = median_distance(self._some(np.sort(points.numeric[:, 0])))
+            values = np.sort(points.numeric[:, 0])
+            if len(values) > EXACT_ROWS:
+                # Two million pairs.
+                rng = np.random.default_rng((self.seed, ROW_STREAM))
+                values = values[rng.permutation(len(values))[:EXACT_ROWS]]
+            median = median_distance(values)
             if SMALLEST < median < LARGEST:
                 return median
         return self.distances(metric, columns).median
-
-    def _some(self, values: Array) -> Array:
-        """Return all values of a column, or 2,000 of more: two million pairs."""
-        if len(values) <= EXACT_ROWS:
-            return values
-        return values[np.random.default_rng((self.seed, ROW_STREAM)).permutation(len(values))[:EXACT_ROWS]]
 
     def log_finest(self, kernel: Kernel) -> float:
         """Return j where 2^j medians are half the 5 % quantile of the distances in the kernel's own metric.
@@ -108,6 +104,10 @@ class BandwidthChooser:
         found = [self.distances(metric, columns) for metric, columns in numeric or asked]
         finest = min(float(np.log2(one.low / SPREAD / one.median)) for one in found)
         return round(finest) if abs(finest - round(finest)) <= REACHED else finest
+
+
+def _no_bandwidth(message: str, hint: str, code: str) -> UndecidedError:
+    return UndecidedError(f"no bandwidth can be chosen: {message}", hint=hint, code=f"undecided.{code}")
 
 
 def _quantile(ascending: Array, share: float) -> float:

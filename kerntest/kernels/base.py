@@ -404,7 +404,8 @@ class RowPairs(Pairs):
     at_y = at_x
 
     def _inner_product(self) -> Array:
-        return np.asarray((self.x.numeric * self.y.numeric).sum(axis=1))
+        products: Array = (self.x.numeric * self.y.numeric).sum(axis=1)
+        return products
 
     def _squared_distance(self) -> Array:
         return squared_norms(self.x.numeric - self.y.numeric)
