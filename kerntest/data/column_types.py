@@ -284,7 +284,7 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
         form = column.form
         examples = [level for level in text.levels if form.read(level) is not None and not forms.is_number(level)]
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
-        kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
+        kept = "; --categorical {} keeps them as text" if form.unit and form.reader is None else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
     elif text.kind == "number" and (way := _dates_like(column.values)):
         remark = Remark(f"column {column.name!r} looks like dates {way}")

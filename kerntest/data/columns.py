@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, column_of, settled, unusable, value_problem
+from kerntest.data.column_types import as_text, column_of, first_row, settled, unusable, value_problem
 from kerntest.data.table import (
     Column,
     ColumnProblem,
@@ -22,7 +22,7 @@ from kerntest.data.table import (
     refuse_empty,
     unknown_column,
 )
-from kerntest.data.written_values import is_number
+from kerntest.data.written_values import FORMS, is_number, strange_levels
 from kerntest.errors import (
     DataError,
     UsageError,
@@ -85,18 +85,32 @@ def _missing_name(pattern: str, names: Sequence[str]) -> str:
 
 def match_names(patterns: Patterns, names: Sequence[str], table_name: str) -> list[str]:
     """Return all names that the patterns mean, in the order of `names`."""
-    wanted: set[str] = set()
-    for pattern in split_patterns(patterns):
-        found = find(pattern, names)
-        if not found:
-            raise unknown_column(_missing_name(pattern, names), table_name, names)
-        wanted.update(found)
+    (wanted,) = _meant_in(patterns, (table_name, names))
     return [name for name in names if name in wanted]
+
+
+def _meant_in(patterns: Patterns, *tables: tuple[str, Sequence[str]], in_all: bool = False) -> list[set[str]]:
+    """Return the names that patterns mean in each table: each means one somewhere, `in_all` (no wildcard) in every table."""
+    meant: list[set[str]] = [set() for _ in tables]
+    for pattern in split_patterns(patterns):
+        found = [find(pattern, names) for _, names in tables]
+        if not any(found):
+            every = tuple(dict.fromkeys(name for _, names in tables for name in names))
+            missing, where = _missing_name(pattern, every), list(dict.fromkeys(name for name, _ in tables))
+            said = f"in neither {' nor '.join(where)}" if len(where) > 1 else f"not in {where[0]}"
+            raise unknown_column(missing, where[0], every, f"column {missing!r} is {said}")
+        if in_all and not all(found) and "*" not in pattern:
+            place = found.index([])
+            (lacking, names), having = tables[place], tables[1 - place][0]
+            said = f"column {_missing_name(pattern, names)!r} is not in {lacking}, only in {having}"
+            raise unknown_column(pattern, lacking, names, said)
+        for own, some in zip(meant, found, strict=True):
+            own.update(some)
+    return meant
 
 
 # Categories that a reader can compare.
 FEW_LEVELS = 20
-_LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def named_columns(table: Table, columns: Patterns = None, exclude: Patterns = None) -> Table:
@@ -129,8 +143,9 @@ def match_tables(
     categorical: Patterns = (),
 ) -> tuple[Table, Table, tuple[str, ...]]:
     """Return both tables with the same columns, in the order of x, of the same kinds."""
-    named = (x.names, y.names) if _is_all(columns) else _meant_in(x, y, columns, in_both=True)
-    excluded, texts = (set().union(*_meant_in(x, y, patterns)) for patterns in (exclude, categorical))
+    tables = (x.name, x.names), (y.name, y.names)
+    named = [x.names, y.names] if _is_all(columns) else _meant_in(columns, *tables, in_all=True)
+    excluded, texts = (set().union(*_meant_in(patterns, *tables)) for patterns in (exclude, categorical))
     from_x, from_y = (
         [name for name in table.names if name in set(some) - excluded]
         for table, some in zip((x, y), named, strict=True)
@@ -152,26 +167,6 @@ def match_tables(
         raise _types_differ(differing, in_x, in_y)
     warnings = [f"columns in one table only are left out: {differ}"] if differ else []
     return in_x, in_y, (*warnings, *units_differ(in_x, in_y), *_none_in_common(in_x, in_y))
-
-
-def _meant_in(x: Table, y: Table, patterns: Patterns, *, in_both: bool = False) -> tuple[set[str], set[str]]:
-    """Return the names that the patterns mean in x and in y: each means one somewhere, `in_both` (no wildcard) in both."""
-    found_x: set[str] = set()
-    found_y: set[str] = set()
-    for pattern in split_patterns(patterns):
-        in_x, in_y = find(pattern, x.names), find(pattern, y.names)
-        if not in_x and not in_y:
-            names = tuple(dict.fromkeys((*x.names, *y.names)))
-            name = _missing_name(pattern, names)
-            said = f"in neither {x.name} nor {y.name}" if x.name != y.name else f"not in {x.name}"
-            raise unknown_column(name, x.name, names, f"column {name!r} is {said}")
-        if in_both and not (in_x and in_y) and "*" not in pattern:
-            lacking, having = (y, x) if in_x else (x, y)
-            said = f"column {_missing_name(pattern, lacking.names)!r} is not in {lacking.name}, only in {having.name}"
-            raise unknown_column(pattern, lacking.name, lacking.names, said)
-        found_x.update(in_x)
-        found_y.update(in_y)
-    return found_x, found_y
 
 
 def _both(change: Callable[[Column, Column], tuple[Column, Column]], x: Table, y: Table) -> tuple[Table, Table]:
@@ -260,9 +255,7 @@ def _what_made_it_text(column: Column, table: Table) -> str | None:
     """Return the first value of a text column that is neither number nor date, and where it stands."""
     if column.kind != "text":
         return None
-    # One more place at the end: code -1 (missing) finds it.
-    odd = np.array([not (is_number(level) or _LIKE_A_DATE.match(level)) for level in column.levels] + [False])
-    row = int(np.argmax(odd[column.values] if odd.any() else column.values >= 0))
+    row = first_row(column, strange_levels(column, table.na, FORMS) or range(len(column.levels)))
     return f"{table.name}, {table.place(row)}: {shown_value(column.levels[column.values[row]])}"
 
 

@@ -32,7 +32,8 @@ _DRESSED = re.compile(
     rf"(?P<number>{_GROUPS}|\d[\d.,]*(?:[eE][+-]?\d+)?|[.,]\d+)(?P<blank>\s*)(?P<unit>{_UNIT})?",
 )
 _BRACKETS = re.compile(rf"({_CURRENCY}?)\s*\(([^()]*)\)(.*)")
-_BEGINNING = re.compile(rf"\s*(?:{_SIGN}|{_CURRENCY}|[\s.(])*\d")
+# A text begins so if some form reads it: a quick way to tell most others.
+_may_be_read = re.compile(rf"\s*(?:{_SIGN}|{_CURRENCY}|[\s.(])*\d").match
 _STARTS_WITH_CURRENCY = re.compile(_CURRENCY)
 _BETWEEN = re.compile(_BETWEEN_THOUSANDS)
 _LONGEST_UNIT = 16
@@ -47,7 +48,8 @@ _MARKED = {
     ).fullmatch
     for point, group in THOUSANDS.items()
 }
-_WITH_COMMA = re.compile(r"[ \t]*[+-]?\d+(?:,\d+)+(?:\.\d*)?[ \t]*", re.ASCII)
+# A value that is typed as a number with commas in it.
+has_comma = re.compile(r"[ \t]*[+-]?\d+(?:,\d+)+(?:\.\d*)?[ \t]*", re.ASCII).fullmatch
 _LEADING_ZERO = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII)
 _PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
 _PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
@@ -71,6 +73,7 @@ class Form:
     kind: Literal["number", "date"]
     noun: str
     said: str
+    example: str = "12.5"
     reader: Callable[[str], float | None] | None = None
     unit: str = ""
     mark: str = ""
@@ -86,16 +89,6 @@ class Form:
         """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
         value = self.read(text)
         return _year_first(text) if value is None and self.kind == "date" else value
-
-    @property
-    def example(self) -> str:
-        """A value that is written so."""
-        return _EXAMPLES.get(self.name) or (f"12 {self.unit}" if self.unit else "12.5")
-
-    @property
-    def is_dressed(self) -> bool:
-        """Whether something stands beside the numbers that is not read."""
-        return self.name.startswith(_WITH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +123,9 @@ def undressed(text: str) -> Dressed | None:
     return Dressed(number, f"{currency or ''} {unit}".strip(), is_currency, is_code)
 
 
-def may_be_read(text: str) -> bool:
-    """Say whether a text begins like all that some form reads: a quick way to tell most others."""
-    return _BEGINNING.match(text) is not None
-
-
 def is_number(text: str) -> bool:
     """Say whether a value is typed as a number; ``001`` and ``0x1f`` are names and not numbers."""
     return _NUMBER.fullmatch(text) is not None and _LEADING_ZERO.match(text) is None
-
-
-def has_comma(text: str) -> bool:
-    """Say whether a value is typed as a number with commas in it."""
-    return _WITH_COMMA.fullmatch(text) is not None
 
 
 def marked_number(text: str, mark: str) -> float | None:
@@ -206,30 +189,30 @@ def _year_first(text: str) -> float | None:
 
 _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
 _TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
-_EXAMPLES = {
-    "percent": "12.5%",
-    "percent with decimal comma": "12,5%",
-    "time of day": "12:30",
-    "date, year first": "2025-12-31",
-    "date, day first": "31/12/2025",
-    "date, month first": "12/31/2025",
-}
-PLAIN = Form("", "number", "number", "", _plain)
+PLAIN = Form("", "number", "number", "", reader=_plain)
 # In the order in which they are preferred where several read all values of a column.
 FORMS = (
     PLAIN,
-    Form("percent", "number", "percentage", _PERCENTS, partial(_percent, _PERCENT), "%"),
-    Form("percent with decimal comma", "number", "percentage", _PERCENTS, partial(_percent, _PERCENT_COMMA), "%"),
-    Form("time of day", "number", "time of day", "times of day were read as hours", _time, "hours"),
-    Form("date, year first", "date", "date", _DATES.format("year"), _year_first),
+    Form("percent", "number", "percentage", _PERCENTS, "12.5%", partial(_percent, _PERCENT), "%"),
     Form(
-        "date, day first", "date", "date with the day first", _DATES.format("day"), partial(_year_last, day_first=True)
+        "percent with decimal comma", "number", "percentage", _PERCENTS, "12,5%", partial(_percent, _PERCENT_COMMA), "%"
+    ),
+    Form("time of day", "number", "time of day", "times of day were read as hours", "12:30", _time, "hours"),
+    Form("date, year first", "date", "date", _DATES.format("year"), "2025-12-31", _year_first),
+    Form(
+        "date, day first",
+        "date",
+        "date with the day first",
+        _DATES.format("day"),
+        "31/12/2025",
+        partial(_year_last, day_first=True),
     ),
     Form(
         "date, month first",
         "date",
         "date with the month first",
         _DATES.format("month"),
+        "12/31/2025",
         partial(_year_last, day_first=False),
     ),
 )
@@ -241,7 +224,7 @@ def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
     name, noun = (_WITH + unit, _WITH + unit) if unit else (_TYPOGRAPHIC, "number")
     said = f"{'numbers with a currency or unit' if unit else 'numbers in other signs'} were read as numbers"
     return [
-        Form(name + end, "number", noun, said, None, unit, mark)
+        Form(name + end, "number", noun, said, f"12 {unit}" if unit else "12.5", None, unit, mark)
         for mark, end in ((".", ""), (",", _COMMA))
         if decimal in {"auto", mark}
     ]
@@ -292,7 +275,7 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
     """
     counts, levels = present_counts(column, na), column.levels
     total = int(counts.sum())
-    likely = [k for k, level in enumerate(levels) if counts[k] and may_be_read(level)]
+    likely = [k for k, level in enumerate(levels) if counts[k] and _may_be_read(level)]
     if 2 * int(counts[likely].sum()) <= total:
         return None
 

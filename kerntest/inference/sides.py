@@ -359,7 +359,9 @@ def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
         unknown -= set(known)
     if unknown:
         names = tuple(name for table in tables for name in table.names)
-        raise unknown_column(min(unknown), f"{tables[0].name} or {tables[1].name}", names)
+        raise unknown_column(
+            next(one for one in patterns if one in unknown), f"{tables[0].name} or {tables[1].name}", names
+        )
     return tables[0], tables[1]
 
 

@@ -59,29 +59,27 @@ def test_the_names_in_the_header_are_offered(complete, command, options):
         assert complete(f"kerntest {command} {option} it") == ["items"]
 
 
-def test_the_second_file_of_an_independence_test_is_looked_at_too(complete):
-    assert complete("kerntest hsic iris.csv before.csv --y p") == ["petal_length_cm", "petal_width_cm", "payment"]
-
-
-def test_the_name_after_the_last_comma_is_completed_and_none_is_offered_twice(complete):
-    assert complete("kerntest inspect before.csv --columns items,p") == ["items,payment"]
-    assert complete("kerntest inspect before.csv --columns items,payment,") == [
-        f"items,payment,{name}" for name in ALL if name not in {"items", "payment"}
-    ]
-    assert complete("kerntest inspect before.csv --columns nothing,x") == []
-
-
-def test_the_end_of_a_range_is_completed_and_a_bad_file_hides_nothing(complete):
-    line = "kerntest inspect before.csv --columns items,order_value_eur:d"
-    assert complete(line) == ["items,order_value_eur:delivery_hours"]
-    assert complete("kerntest inspect before.csv --columns nothing:d") == []
-    assert complete("kerntest mmd nowhere.csv before.csv --columns it") == ["items"]
-    assert complete("kerntest inspect --columns ") == []
-
-
-@pytest.mark.parametrize("file", ["nowhere.csv", "-", "no*.csv", "..", "''"])
-def test_without_a_readable_file_there_is_nothing_to_offer(complete, file):
-    assert complete(f"kerntest inspect {file} --columns ") == []
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        # The second file of an independence test is looked at too.
+        ("hsic iris.csv before.csv --y p", ["petal_length_cm", "petal_width_cm", "payment"]),
+        # The name after the last comma is completed, and none is offered twice.
+        ("inspect before.csv --columns items,p", ["items,payment"]),
+        (
+            "inspect before.csv --columns items,payment,",
+            [f"items,payment,{name}" for name in ALL if name not in {"items", "payment"}],
+        ),
+        ("inspect before.csv --columns nothing,x", []),
+        ("inspect before.csv --columns items,order_value_eur:d", ["items,order_value_eur:delivery_hours"]),
+        ("inspect before.csv --columns nothing:d", []),
+        # A bad file hides nothing.
+        ("mmd nowhere.csv before.csv --columns it", ["items"]),
+        *((f"inspect {file}--columns ", []) for file in ("", "nowhere.csv ", "- ", "no*.csv ", ".. ", "'' ")),
+    ],
+)
+def test_names_that_are_offered(complete, line, answers):
+    assert complete(f"kerntest {line}") == answers
 
 
 def test_bash_gets_names_that_it_can_read(complete, tmp_path):

@@ -277,10 +277,10 @@ class ParquetBlocks(BlockReader):
         for other in self._schemas[1:]:
             refuse_other_schema(self._schemas[0], other, [*kinds, *keep])
         n_blocks = sum(map(self._n_blocks, self._stretches))
-        if at_once == 1:
-            return Pieces(self._read_here(layout, self._stretches), n_blocks)
-        jobs = self._jobs(max(1, min(PIECE_BLOCKS, n_blocks // (PIECES_EACH * at_once))))
-        return Pieces(self._apart(layout, jobs), sum(self._n_blocks(job[0]) if stays else 1 for stays, job in jobs))
+        together = max(1, min(PIECE_BLOCKS, n_blocks // (PIECES_EACH * at_once)))
+        jobs = [(True, self._stretches)] if at_once == 1 else self._jobs(together)
+        count = sum(sum(map(self._n_blocks, job)) if stays else 1 for stays, job in jobs)
+        return Pieces(self._apart(layout, jobs), count)
 
     def _n_blocks(self, stretch: _Stretch) -> int:
         return -(-(stretch.stop - stretch.start) // self.rows)
@@ -291,16 +291,13 @@ class ParquetBlocks(BlockReader):
         room = 0
         for whole in self._stretches:
             n_blocks = self._n_blocks(whole)
-            if whole.file.copied or n_blocks > GROUP_PARTS * PIECE_BLOCKS:
-                jobs.append((True, [whole]))
-                room = 0
-                continue
-            step = self.rows * max(together, -(-n_blocks // GROUP_PARTS))
+            stays = whole.file.copied or n_blocks > GROUP_PARTS * PIECE_BLOCKS
+            step = whole.stop if stays else self.rows * max(together, -(-n_blocks // GROUP_PARTS))
             for start in range(0, whole.stop, step):
                 stop = min(start + step, whole.stop)
-                if stop - start > room:
-                    jobs.append((False, []))
-                    room = self.rows * together
+                if stays or stop - start > room:
+                    jobs.append((stays, []))
+                    room = 0 if stays else self.rows * together
                 jobs[-1][1].append(replace(whole, start=start, stop=stop))
                 room -= stop - start
         return jobs
@@ -308,14 +305,9 @@ class ParquetBlocks(BlockReader):
     def _apart(self, layout: _Layout, jobs: Sequence[tuple[bool, Sequence[_Stretch]]]) -> Iterator[Piece]:
         for stays, job in jobs:
             if stays:
-                yield from self._read_here(layout, job)
+                yield from loaded((block, block.first_row + block.table.n_rows) for block in layout.blocks(job))
             else:
                 yield Piece(partial(layout.blocks, job), job[-1].first_row + job[-1].stop)
-
-    @staticmethod
-    def _read_here(layout: _Layout, stretches: Sequence[_Stretch]) -> Iterator[Piece]:
-        """Yield pieces that are read already."""
-        return loaded((block, block.first_row + block.table.n_rows) for block in layout.blocks(stretches))
 
 
 # JSON lines.
