@@ -34,16 +34,16 @@ _told = threading.Event()
 
 # Where each command lives, and what it does in a few words: a command is loaded when it is asked for.
 COMMANDS = {
-    "mmd": ("kerntest.cli.commands.mmd", "mmd", "Test whether two files come from the same distribution."),
-    "hsic": ("kerntest.cli.commands.hsic", "hsic", "Test whether columns depend on one another."),
-    "svm": ("kerntest.cli.commands.learn", "svm", "Learn to predict a column: classes, numbers, outliers."),
-    "ridge": ("kerntest.cli.commands.learn", "ridge", "Learn to predict numbers, with intervals."),
-    "kpca": ("kerntest.cli.commands.learn", "kpca", "Find the shape of rows: principal components."),
-    "predict": ("kerntest.cli.commands.apply", "predict", "Apply a model to the rows of a file."),
-    "transform": ("kerntest.cli.commands.apply", "transform", "Project rows on components, or go back from them."),
-    "inspect": ("kerntest.cli.commands.show", "inspect_file", "Show what a table or a model holds."),
-    "kernels": ("kerntest.cli.commands.show", "kernels", "List the kernels: formula, properties, when to use."),
-    "completion": ("kerntest.cli.commands.show", "completion", "Print the script for Tab completion in a shell."),
+    "mmd": ("mmd", "mmd", "Test whether two files come from the same distribution."),
+    "hsic": ("hsic", "hsic", "Test whether columns depend on one another."),
+    "svm": ("learn", "svm", "Learn to predict a column: classes, numbers, outliers."),
+    "ridge": ("learn", "ridge", "Learn to predict numbers, with intervals."),
+    "kpca": ("learn", "kpca", "Find the shape of rows: principal components."),
+    "predict": ("apply", "predict", "Apply a model to the rows of a file."),
+    "transform": ("apply", "transform", "Project rows on components, or go back from them."),
+    "inspect": ("show", "inspect_file", "Show what a table or a model holds."),
+    "kernels": ("show", "kernels", "List the kernels: formula, properties, when to use."),
+    "completion": ("show", "completion", "Print the script for Tab completion in a shell."),
 }
 
 MANUAL = Manual(
@@ -104,11 +104,6 @@ def main() -> NoReturn:
     """Run the command line of this process and leave with its exit code."""
     _prepare_process()
     code = run(sys.argv[1:])
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            code = code or 3
     # Everything is written and closed. Threads of the libraries that read files may still be starting, and taking the
     # interpreter down around them can end in an abort.
     _leave_at_once(code)

@@ -104,7 +104,7 @@ class DocumentedGroup(DocumentedCommand, click.Group):
         """Return a command, loaded."""
         if cmd_name in self.homes and cmd_name not in self.commands:
             module, name, short_help = self.homes[cmd_name]
-            self.commands[cmd_name] = getattr(import_module(module), name)
+            self.commands[cmd_name] = getattr(import_module(f"kerntest.cli.commands.{module}"), name)
             self.commands[cmd_name].short_help = short_help
         return self.commands.get(cmd_name)
 

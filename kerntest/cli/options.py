@@ -233,25 +233,21 @@ def _joined(ctx: click.Context, param: click.Parameter, lists: tuple[str, ...]) 
 
 
 ROWS, JUDGED = "Columns and rows", "Choosing and judging"
-_csv, _test, _output, _computing = (
-    partial(option, topic=topic) for topic in ("How CSV is written", "Test", "Output", "Computing")
+_rows, _judged, _csv, _test, _output, _computing = (
+    partial(option, topic=topic) for topic in (ROWS, JUDGED, "How CSV is written", "Test", "Output", "Computing")
 )
 column = partial(option, topic=ROWS, shell_complete=columns_named, metavar="NAME")
 columns = partial(column, multiple=True, callback=_joined, metavar="NAMES")
 kernel = partial(option, shell_complete=kernels_named)
 
-SCALE = option(
+SCALE = _rows(
     "--scale",
     of=("standardize", "none"),
-    metavar="RULE",
-    topic=ROWS,
     help="standardize brings every numeric column to mean 0 and standard deviation 1; none leaves the units.",
 )
-MISSING = option(
+MISSING = _rows(
     "--missing",
     of=("error", "drop"),
-    metavar="RULE",
-    topic=ROWS,
     help="Missing values: error (stop and count them) or drop (leave out their rows).",
 )
 COLUMNS = stacked(
@@ -265,7 +261,6 @@ csv_options = stacked(
     _csv(
         "--decimal",
         of=("auto", ".", ","),
-        metavar="MARK",
         help="Decimal mark: auto, '.' or ','; auto warns where it found a comma.",
     ),
     _csv(
@@ -292,9 +287,6 @@ csv_options = stacked(
     _csv("--comment", metavar="TEXT", help="Lines that begin so, such as '#', are no rows."),
 )
 TABLE = stacked(COLUMNS, SCALE, csv_options, MISSING)
-
-ALPHA = _test("--alpha", type=PROBABILITY, default=0.05, help="Level of the test.")
-SEED_OPTION = _test("--seed", type=SEED, default=0, help="Seed; the same seed gives the same p-value.")
 
 
 def test_options(features: str, usual: str) -> Callable[[AnyCommand], AnyCommand]:
@@ -341,8 +333,8 @@ def test_options(features: str, usual: str) -> Callable[[AnyCommand], AnyCommand
             help="How several kernels come to one p-value: together (how unusual their statistics are as a whole, given how "
             "they vary together: sees what no kernel shows alone) or smallest (the smallest p-value of any of them, corrected).",
         ),
-        ALPHA,
-        SEED_OPTION,
+        _test("--alpha", type=PROBABILITY, default=0.05, help="Level of the test."),
+        _test("--seed", type=SEED, default=0, help="Seed; the same seed gives the same p-value."),
     )
 
 
@@ -401,14 +393,11 @@ HELD_OUT = stacked(
         help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds; not "
         "learned from.",
     ),
-    option(
-        "--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file."
-    ),
-    option(
+    _judged("--test", type=click.Path(readable=False), metavar="FILE", help="Rows to judge by, in a file."),
+    _judged(
         "--test-fraction",
         type=PROBABILITY,
         metavar="SHARE",
-        topic=JUDGED,
         help="Share of the rows of TRAIN to hold out and judge by, drawn at random, of each class as many.",
     ),
 )
@@ -423,7 +412,6 @@ def format_options(*more: str) -> Callable[[AnyCommand], AnyCommand]:
             type=one_of("table", "json", "csv", *more),
             # Read before --json, wherever that stands.
             is_eager=True,
-            metavar="FORMAT",
             help="table for people, json for programs, csv: a header and the values"
             f"{', jsonl: one JSON object a line' if more else ''}.  [default: table]",
         ),
@@ -486,7 +474,6 @@ report_options = stacked(
 def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds the options about the engine; without names the command has only the local one."""
     words = {"local": "local (threads)", "gpu": "gpu (needs PyTorch)", "dask": "dask (a cluster)"}
-    threads = "Threads, or processes of a cluster on this machine" if engines else "Threads to use"
     chosen = (
         _computing(
             "--engine",
@@ -505,7 +492,7 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
         _computing(
             "--threads",
             type=COUNT,
-            help=f"{threads}; the result depends on it by rounding at most.  [default: all cores]",
+            help="Threads, or processes of a cluster; the result depends on it by rounding at most.  [default: all cores]",
         ),
         _computing(
             "--memory", metavar="SIZE", help="Memory to stay below, such as 4GB; what cannot is refused (exit 4)."

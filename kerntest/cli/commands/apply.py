@@ -99,13 +99,11 @@ def _applying(
         _data(
             "--missing",
             of=("error", "drop", "empty"),
-            metavar="RULE",
             help=f"Rows with a missing value: error (stop), drop (leave them out) or empty (leave their {empty} empty).",
         ),
         _data(
             "--unknown",
             of=("error", "ignore"),
-            metavar="RULE",
             help="Categories that no training row had: error (stop) or ignore (different from every known one).",
         ),
         common.csv_options,

@@ -153,7 +153,6 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
 @common.option(
     "--missing",
     type=common.one_of("error", "drop"),
-    metavar="RULE",
     topic=common.ROWS,
     help="Missing values: error (stop and count them) or drop (leave out their rows; of many tests each drops those of "
     "its own columns).  [default: error; with --pairwise or --target: drop]",
