@@ -276,21 +276,6 @@ def test_columns_whose_products_overflow_are_refused_unless_they_are_scaled(size
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"components": 0}, "components must be a whole number of at least 1, not 0"),
-        ({"components": 1.5}, "not 1.5"),
-        ({"components": True}, "not True"),
-        ({"solver": "arnoldi"}, "solver must be auto or lanczos or dense"),
-        ({"features": "nystroem:5", "solver": "dense"}, "features and the solver dense contradict each other"),
-    ],
-)
-def test_options_that_cannot_be_are_refused_at_once(options, message):
-    with pytest.raises(UsageError, match=message):
-        KernelPCA(**options)
-
-
-@pytest.mark.parametrize(
     ("error", "rows", "kernel", "message"),
     [
         (UndecidedError, np.ones((10, 10)), "precomputed", "takes all rows for equal"),
@@ -309,8 +294,7 @@ def test_rows_without_components_are_refused(error, rows, kernel, message):
         KernelPCA(2, kernel).fit(rows)
 
 
-def test_what_is_not_fitted_or_has_another_shape_is_refused():
-    raises(UsageError, "usage.not_fitted", lambda: KernelPCA().transform(X))
+def test_scores_of_another_shape_are_refused():
     found = KernelPCA(3).fit(X)
     for wrong in (np.zeros(3), np.zeros((2, 2)), np.full((1, 3), np.nan), [["a", "b"]], [[1.0, 2.0], [3.0]], None):
         with pytest.raises(DataError, match=r"scores have shape \(rows, 3\) and are finite numbers, not of"):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from learning.svm_cases import raises
 from model_archives import archive, members_of
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -100,9 +101,8 @@ def test_parameters_are_set_and_copied(name):
     assert copy.set_params(scale="standardize", threads=2).get_params()["scale"] == "standardize"
     with pytest.raises(UsageError, match="no parameter 'gamma'"):
         copy.set_params(gamma=2.0)
-    with pytest.raises(UsageError) as caught:
-        copy.fit(X, LEARNERS[name][1]).set_params(seed=3).model  # noqa: B018 - the access is what is tested
-    assert caught.value.code == "usage.not_fitted"
+    forgetful = copy.fit(X, LEARNERS[name][1]).set_params(seed=3)
+    raises(UsageError, "usage.not_fitted", lambda: getattr(forgetful, LEARNERS[name][2])(X))
 
 
 OTHERS = {
@@ -165,27 +165,34 @@ def test_a_function_takes_the_options_of_its_class_and_its_record_ends_with_how_
             train(TABLE.round(), **target, **{word: TABLE})
 
 
-@every
-@pytest.mark.parametrize(
-    ("code", "options"),
-    [
-        ("usage.features", {"features": "nystrom"}),
-        ("usage.features", {"features": 5}),
-        ("usage.scale", {"scale": "minmax"}),
-        ("usage.seed", {"seed": -1}),
-        ("usage.threads", {"threads": 0}),
-        ("usage.kernel", {"kernel": None}),
-        *(("usage.bandwidth", {"bandwidth": width}) for width in ("medain", -1.0, 0.0, None)),
-        *(
-            ("usage.contradiction", {"kernel": "precomputed", **one})
-            for one in ({"features": "nystroem:5"}, {"bandwidth": 1.0})
-        ),
-    ],
-)
-def test_options_of_all_learners_that_cannot_be_are_refused_at_once(name, code, options):
-    with pytest.raises(UsageError) as caught:
-        type(LEARNERS[name][0])(**options)
-    assert caught.value.code == code
+CANNOT = {
+    "features": ["nystrom", "nystroem", "nystroem:0", "fourier:-3", 5],
+    "scale": ["minmax"],
+    "seed": [-1, 1.5],
+    "threads": [0],
+    "kernel": [None],
+    "bandwidth": ["medain", -1.0, 0.0, math.inf, None],
+}
+OWN = {
+    "lambda": ("ridge", "lambda_", [0.0, math.nan, True, 1e-320, 1e-76, 1e76, 1e300]),
+    "criterion": ("ridge", "criterion", ["aic"]),
+    "cv": ("ridge", "cv", [1]),
+    "components": ("kpca", "components", [0, 1.5, True]),
+    "solver": ("kpca", "solver", ["arnoldi"]),
+}
+REFUSED = [
+    *((name, f"usage.{one}", {one: value}) for name in LEARNERS for one in CANNOT for value in CANNOT[one]),
+    *((name, f"usage.{one}", {option: value}) for one, (name, option, values) in OWN.items() for value in values),
+    *((name, "usage.contradiction", {"kernel": "precomputed", "features": "nystroem:5"}) for name in LEARNERS),
+    *((name, "usage.contradiction", {"kernel": "precomputed", "bandwidth": 1.0}) for name in LEARNERS),
+    ("ridge", "usage.contradiction", {"cv": 5, "criterion": "gcv"}),
+    ("kpca", "usage.contradiction", {"features": "nystroem:5", "solver": "dense"}),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "options"), REFUSED)
+def test_options_that_cannot_be_are_refused_at_once(name, code, options):
+    raises(UsageError, code, lambda: type(LEARNERS[name][0])(**options))
 
 
 def test_learners_stand_in_pipelines_and_cross_validations():
@@ -207,13 +214,9 @@ def test_a_table_is_refused_a_matrix_and_a_part_twice_given(name):
     train = {"svm": train_svm, "ridge": train_ridge, "kpca": train_kpca}[name]
     target = {} if name == "kpca" else {"target": "y"}
     table = TABLE.assign(y=NUMBERS.round())
-    with pytest.raises(UsageError) as caught:
-        train(table, **target, kernel="precomputed")
-    assert caught.value.code == "usage.precomputed"
+    raises(UsageError, "usage.precomputed", lambda: train(table, **target, kernel="precomputed"))
     if target:
-        with pytest.raises(UsageError) as caught:
-            train(table, **target, test=table, test_fraction=0.5)
-        assert caught.value.code == "usage.contradiction"
+        raises(UsageError, "usage.contradiction", lambda: train(table, **target, test=table, test_fraction=0.5))
 
 
 def test_folds_of_a_matrix_are_those_of_its_rows_and_columns():

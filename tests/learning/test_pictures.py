@@ -214,21 +214,6 @@ def test_one_disaster_does_not_hide_the_differences_between_the_others():
     assert axis.figure.axes[1].get_ylim()[0] > 0.8
 
 
-@pytest.mark.parametrize(
-    ("scores", "pattern"),
-    [
-        ([[0.5]], r"0\.5"),
-        ([[0.0] * 2] * 2, "0"),
-        ([[1234.5, 99.0]], r"[\d,]+"),
-        ([[3.2e-9, 1e-9]], r"\d(\.\d)?e-09"),
-    ],
-)
-def test_scores_of_any_size_are_drawn(scores, pattern):
-    written = texts(search(scores))
-    assert len(written) == np.size(scores)
-    assert all(re.fullmatch(pattern, text) for text in written.values())
-
-
 def test_large_searches_have_no_texts_and_a_kernel_without_a_bandwidth_has_multiples():
     assert not search(np.random.default_rng(0).random((30, 2))).texts
     _, made = drawn_by(train_ridge, numbers(2), target="y", kernel="gaussian + linear")

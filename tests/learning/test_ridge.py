@@ -350,19 +350,6 @@ def test_an_ill_conditioned_system_tells_of_directions_only_where_some_are_zero(
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("code", "options"),
-    [
-        *(("usage.lambda", {"lambda_": penalty}) for penalty in (0.0, math.nan, True, 1e-320, 1e-76, 1e76, 1e300)),
-        ("usage.criterion", {"criterion": "aic"}),
-        ("usage.cv", {"criterion": "cv", "cv": 1}),
-        ("usage.contradiction", {"cv": 5, "criterion": "gcv"}),
-    ],
-)
-def test_options_that_cannot_be_are_refused_at_once(code, options):
-    raises(UsageError, code, lambda: KernelRidge(**options))
-
-
 K60 = X @ X.T
 NOISE = np.random.default_rng(0).normal(size=(60, 60))
 AT_7 = np.arange(60) == 7
@@ -406,7 +393,6 @@ def test_what_a_fit_does_not_have_is_refused():
         (DataError, "data.wrong_shape", lambda: one.score(X, np.column_stack([Y, -Y]))),
         (UsageError, "usage.interval", lambda: one.predict_interval(X, 90)),
         (UsageError, "usage.no_intervals", lambda: matrix.predict(K60, return_std=True)),
-        (UsageError, "usage.not_fitted", lambda: KernelRidge().predict(X)),
         (UsageError, "usage.bandwidth_twice", lambda: KernelRidge(kernel="gaussian(1)", bandwidth=2.0).fit(X, Y)),
         (UsageError, "usage.target", lambda: train_ridge(table, 2)),
         (DataError, "data.target_size", lambda: train_ridge(np.column_stack([X, Y * 1e260]), "x3")),

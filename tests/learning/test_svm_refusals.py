@@ -27,12 +27,8 @@ VALUES = {
     "tolerance": [0.0],
     "epsilon": [-0.1, math.nan, math.inf, "0.1"],
     "nu": [0.0, 1.5, math.nan, "0.5", True],
-    "seed": [-1, 1.5],
     "task": ["regression"],
     "method": ["means"],
-    "scale": ["standardise"],
-    "bandwidth": ["medain", -2.0, math.inf],
-    "features": ["nystrom:10", "nystroem", "fourier:0", "fourier:-3"],
     "class_weight": ["heavy", "0:-1", "u:1,v:2,u:3", {"0": 1e-76}, {0: math.nan}, [1, 2]],
 }
 NU, HARD, BALANCED = {"nu": 0.2}, {"hard_margin": True}, {"class_weight": "balanced"}
@@ -45,7 +41,6 @@ CONTRADICTIONS = [
     *((BALANCED, other) for other in (REGRESS, ONE_CLASS, MEAN, PERCEPTRON)),
     *((PROBABILITY, other) for other in (REGRESS, ONE_CLASS, MEAN)),
     *((MEAN, other) for other in (REGRESS, ONE_CLASS, FEATURES)),
-    *((PRECOMPUTED, other) for other in (FEATURES, {"bandwidth": 2.0})),
 ]
 OPTIONS = [
     *((f"usage.{name}", {name: value}) for name in VALUES for value in VALUES[name]),
@@ -73,10 +68,8 @@ REFUSED = {
         *(train(target=None), train(task="one-class"), fitted(X, None), fitted(K, None, **PRECOMPUTED)),
     ],
     "usage.unknown_column": [*(train(target=name) for name in "zY"), train(test=TABLE[["a", "b"]])],
-    "usage.contradiction": [train(test=TABLE, test_fraction=0.3)],
     "usage.test_fraction": [train(test_fraction=share) for share in (0.0, 1.0, NAN)],
     "usage.cv": [train(cv=folds) for folds in (1, 2.5)],
-    "usage.precomputed": [train(**PRECOMPUTED)],
     "usage.bandwidth_twice": [
         *(train(kernel=kernel, bandwidth=1.0) for kernel in ("gaussian(2)", "linear")),
         train(kernel="gaussian(2)", bandwidth=1.0, grid=True),
@@ -87,8 +80,6 @@ REFUSED = {
     ],
     "usage.class_weight": [train(class_weight="1:2,7:3")],
     "usage.no_columns": [train(exclude="a,b")],
-    "usage.threads": [train(threads=0)],
-    "usage.not_fitted": [lambda: SVM().predict(X)],
     "data.one_class": [train(changed(y=value)) for value in ("same", 3)] + [fitted(K, np.zeros(40), **PRECOMPUTED)],
     "data.constant_target": [train(changed(y=1.5), **REGRESS), fitted(K, np.ones(40), **PRECOMPUTED, **REGRESS)],
     "data.target_not_numeric": [train(changed(y=values), **REGRESS) for values in (TEXTS, Y > 0)],

@@ -1,0 +1,255 @@
+"""Model files of every learner: they do what was fitted, in any process, and damaged ones are refused."""
+
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from learning.alike import assert_decide_alike, size_of_terms
+from learning.svm_cases import bundled, clouds, gaussian, raises
+from model_archives import archive, members_of
+from tolerances import SAME_MACHINE, assert_close
+
+from kerntest import SVM, KernelPCA, KernelRidge, predict_file, train_svm
+from kerntest.errors import DataError, ModelError, UsageError
+
+READER = """
+import kerntest, pickle, sys
+found = []
+for kind, path, methods, data in pickle.load(sys.stdin.buffer):
+    model = getattr(kerntest, kind).load(path, threads=1)
+    found.append([getattr(model, method)(data) for method in methods])
+pickle.dump(found, sys.stdout.buffer)
+"""
+X, Y = clouds(60, 3, classes=3)
+TWO, COLOURS = (Y > 0).astype(int), np.array(["red", "blue", "green"])
+MIXED = pd.DataFrame({"a": X[:, 0], "colour": COLOURS[np.arange(60) % 3], "b": X[:, 1] ** 2, "ok": X[:, 2] > 0})
+MATRIX = gaussian(X, X, 1.0)
+NUMBERS = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+PAIR = np.column_stack([NUMBERS, NUMBERS**2])
+GROUPS = "a: gaussian; colour: delta; b, ok: 0.5*laplacian"
+KINDS = {
+    "two classes": (SVM(), X, TWO),
+    "several classes": (SVM(C=3.0), X, COLOURS[Y]),
+    "probabilities": (SVM(probability=True), X, TWO),
+    "probabilities of several": (SVM(probability=True), X, Y),
+    "features": (SVM(features="nystroem:20"), X, Y),
+    "fourier": (SVM(features="fourier:50"), X, TWO),
+    "machine for numbers": (SVM(task="regress"), X, X[:, 0] ** 2),
+    "one-class": (SVM(task="one-class"), X, None),
+    "mean": (SVM(method="mean"), X, Y),
+    "perceptron": (SVM(method="perceptron"), X, Y),
+    "groups": (SVM(kernel=GROUPS), MIXED, TWO),
+    "categories by nystroem": (SVM(features="nystroem:15"), MIXED, TWO),
+    "precomputed": (SVM(kernel="precomputed"), MATRIX, Y),
+    "regression": (KernelRidge(), X, NUMBERS),
+    "two targets": (KernelRidge(0.1), X, PAIR),
+    "regression of features": (KernelRidge(features="nystroem:20"), X, NUMBERS),
+    "regression of waves": (KernelRidge(features="fourier:40", bandwidth=2.0), X, NUMBERS),
+    "no intervals": (KernelRidge(intervals=False), X, NUMBERS),
+    "regression of groups": (KernelRidge(kernel=GROUPS), MIXED, NUMBERS),
+    "regression of a matrix": (KernelRidge(kernel="precomputed"), MATRIX, NUMBERS),
+    "linear": (KernelRidge(kernel="linear", scale="none"), X, NUMBERS),
+    "components": (KernelPCA(3), MIXED, None),
+    "axes": (KernelPCA(3, "linear"), X, None),
+    "components of features": (KernelPCA(3, features="nystroem:20"), X, None),
+    "components of a matrix": (KernelPCA(3, "precomputed"), MATRIX, None),
+}
+
+
+@cache
+def fitted(kind):
+    learner, data, y = KINDS[kind]
+    return learner.fit(data, y), data
+
+
+def told(learner):
+    """Return what is asked of a model, by how much rounding may change what it says."""
+    model, condition = learner.model, {"condition": getattr(learner.fit_, "condition_number", 1e4)}
+    if isinstance(learner, KernelRidge):
+        return {"predict": condition, **({"predict_interval": condition} if model.spread is not None else {})}
+    if isinstance(learner, KernelPCA):
+        return {"transform": condition, **({} if model.encoder is None else {"denoise": {"condition": 1e5}})}
+    # A sigmoid is nowhere steeper than its slope says, and coupling adds up as many as there are classes.
+    scale, steep = size_of_terms(learner), max(1.0, sum(abs(one.slope) for one in model.sigmoids))
+    asked = {"decision_function": {"scale": scale}, "predict": {"scale": scale}}
+    return asked | ({"predict_proba": {"scale": scale * steep}} if model.sigmoids else {})
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """Return what another process makes of every kind of model: one start for all."""
+    folder, asked = tmp_path_factory.mktemp("models"), []
+    for place, kind in enumerate(KINDS):
+        learner, data = fitted(kind)
+        learner.save(folder / str(place))
+        asked.append((type(learner).__name__, str(folder / str(place)), list(told(learner)), data))
+    found = subprocess.run([sys.executable, "-c", READER], input=pickle.dumps(asked), capture_output=True, check=True)
+    return dict(zip(KINDS, pickle.loads(found.stdout), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_does_in_another_process_what_it_did_and_is_written_as_it_was_read(kind, elsewhere, tmp_path):
+    learner, data = fitted(kind)
+    for (method, permitted), found in zip(told(learner).items(), elsewhere[kind], strict=True):
+        here, there = (
+            pd.DataFrame(np.column_stack(one) if isinstance(one, tuple) else one)
+            for one in (getattr(learner, method)(data), found)
+        )
+        assert (here.dtypes == there.dtypes).all()
+        numbers = here.select_dtypes(float).columns
+        assert_close(there[numbers], here[numbers], share=SAME_MACHINE, **permitted)
+        pd.testing.assert_frame_equal(there.drop(columns=numbers), here.drop(columns=numbers))
+    learner.save(tmp_path / "a")
+    loaded = type(learner).load(tmp_path / "a")
+    loaded.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    np.testing.assert_array_equal(getattr(loaded, "classes_", 0), getattr(learner, "classes_", 0))
+    raises(DataError, "data.exists", lambda: learner.save(tmp_path / "a"))
+
+
+def test_the_command_and_the_class_write_the_same_model(tmp_path):
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
+    result = train_svm(table, "y", output=tmp_path / "a", C=2.0)
+    machine = SVM(C=2.0, kernel=result.kernel).fit(table, "y")
+    written = SVM.load(tmp_path / "a")
+    assert_decide_alike(machine, written, table)
+    assert (written.model.target, written.model.encoder) == (machine.model.target, machine.model.encoder)
+    assert str(written.model.kernel) == str(machine.model.kernel)
+    assert result.model == str(tmp_path / "a")
+
+
+def read_by_hand(path, rows):
+    """The decisions of a gaussian machine of numbers, from the description of the format alone."""
+    with zipfile.ZipFile(path) as zipped:
+        manifest = json.loads(zipped.read("manifest.json"))
+
+        def array(name):
+            fields = manifest["members"][name]
+            content = zipped.read(f"{name}.npy")[-fields["nbytes"] :] if fields["nbytes"] else b""
+            return np.frombuffer(content, np.dtype(fields["dtype"]).newbyteorder("<")).reshape(fields["shape"])
+
+        centres, coefficients, intercepts = map(array, ("centres_numeric", "coefficients", "intercepts"))
+    bandwidth = float(manifest["kernel"].removeprefix("gaussian(").removesuffix(")"))
+    columns = manifest["encoder"]["columns"]
+    scaled = (rows - [column["centre"] for column in columns]) / [column["spread"] for column in columns]
+    return gaussian(scaled, centres, bandwidth) @ coefficients + intercepts
+
+
+def test_a_reader_of_twenty_lines_decides_the_same(tmp_path):
+    rows, y = bundled("iris")
+    rows = 3 * rows + 10
+    machine = SVM(C=5.0).fit(rows, y)
+    machine.save(tmp_path / "m")
+    found = read_by_hand(tmp_path / "m", rows)
+    np.testing.assert_allclose(found, machine.decision_function(rows), rtol=0, atol=1e-9 * np.abs(found).max())
+
+
+def numbered(*names):
+    return {"names": list(names), "kind": "number"}
+
+
+SIGMOID = {"slope": -1.0, "offset": 0.0}
+DAMAGED = [
+    ("two classes", {"task": "cluster"}),
+    ("two classes", {"method": "forest"}),
+    ("machine for numbers", {"method": "mean"}),
+    ("two classes", {"kernel": "gaussian"}),
+    ("two classes", {"kernel": None}),
+    ("groups", {"kernel": "z: gaussian(1)"}),
+    ("two classes", {"classes": numbered("0")}),
+    ("two classes", {"classes": None, "pairs": []}),
+    *(("two classes", {"pairs": pairs}) for pairs in ([], [[0, 1], [0, 1]], [[0, 2]])),
+    *(("several classes", {"pairs": pairs}) for pairs in ([[0, 1], [0, 1], [1, 2]], [[0, 2], [0, 1], [1, 2]])),
+    ("mean", {"classes": numbered("0", "1", "2", "3")}),
+    ("probabilities of several", {"sigmoids": [SIGMOID]}),
+    ("two classes", {"sigmoids": [SIGMOID] * 2}),
+    *(("fourier", {"features": kind}) for kind in ("wavelets", "nystroem")),
+    ("features", {"features": None}),
+    ("two classes", {"features": "nystroem"}),
+    ("two classes", {"encoder": None}),
+    ("several classes", {"task": "regress", "classes": None, "pairs": []}),
+    *(("regression", {"targets": targets}) for targets in ([], ["a", "b"])),
+    ("two targets", {"targets": ["a", "a"]}),
+    ("regression", {"lambda": 0.0}),
+    ("regression", {"n_train": 10**400}),
+    ("regression", {"spread_floor": "x"}),
+    ("regression of features", {"features": "fourier"}),
+    ("components", {"trace": 0.0}),
+    ("components", {"trace": 1e-3}),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields"), DAMAGED)
+def test_a_damaged_model_is_refused_before_it_is_used(kind, fields, tmp_path):
+    learner, _ = fitted(kind)
+    learner.save(tmp_path / "m")
+    manifest, members = members_of((tmp_path / "m").read_bytes())
+    (tmp_path / "m").write_bytes(archive(manifest | fields, members))
+    with pytest.raises(ModelError) as caught:
+        type(learner).load(tmp_path / "m")
+    assert caught.value.message.isprintable()
+    assert caught.value.exit_code == 5
+    other = SVM if isinstance(learner, KernelRidge) else KernelRidge
+    learner.save(tmp_path / "m", force=True)
+    raises(ModelError, "model.kind", lambda: other.load(tmp_path / "m"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Stand in a folder with models of one target and two, and rows of which one lacks a value."""
+    monkeypatch.chdir(tmp_path)
+    table = MIXED.assign(y=NUMBERS, z=PAIR[:, 1])
+    table.to_csv("train.csv", index=False)
+    KernelRidge(0.1).fit(table, ["y", "z"]).save("two.kt")
+    for name, intervals in (("one.kt", True), ("plain.kt", False)):
+        KernelRidge(0.1, intervals=intervals).fit(table.drop(columns="z"), "y").save(name)
+    SVM(task="regress").fit(table.drop(columns="z"), "y").save("svm.kt")
+    MIXED.head(10).assign(a=MIXED["a"].where(MIXED.index != 3), id=range(10)).to_csv("new.csv", index=False)
+
+
+def test_predictions_of_a_file_have_the_names_of_the_targets(folder):
+    del folder
+    report = predict_file("two.kt", "new.csv", output="out.csv", interval=0.8, keep="id", missing="empty")
+    names = [f"{target}{end}" for target in ("y", "z") for end in ("", "_std", "_low", "_high")]
+    assert report.columns == ("row", "id", *names)
+    assert (report.kind, report.task, report.target) == ("ridge", "regress", "y, z")
+    assert set(report.by_target) == {"y", "z"}
+    written = pd.read_csv("out.csv")
+    assert written["y"].isna().tolist() == [place == 3 for place in range(10)]
+    loaded, complete = KernelRidge.load("two.kt"), MIXED.head(10).drop(index=3)
+    expected = [*loaded.predict(complete, return_std=True), *loaded.predict_interval(complete, 0.8)]
+    found = written[names].dropna().to_numpy().reshape(9, 2, 4)
+    np.testing.assert_allclose(found, np.stack(expected, axis=2), rtol=1e-10)
+    report = predict_file("one.kt", "new.csv", output="b.csv", missing="drop", block=64)
+    assert (report.columns, report.by_target) == (("row", "y"), None)
+    values = pd.read_csv("b.csv")["y"]
+    np.testing.assert_allclose(
+        [report.numbers.minimum, report.numbers.maximum], [values.min(), values.max()], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "model", "options"),
+    [
+        ("usage.no_intervals", "plain.kt", {"interval": 0.9}),
+        ("usage.no_intervals", "svm.kt", {"std": True}),
+        ("usage.no_decision", "one.kt", {"proba": True}),
+        ("usage.no_decision", "one.kt", {"decision": True}),
+        ("usage.interval", "one.kt", {"interval": 90}),
+    ],
+)
+def test_what_a_model_does_not_have_is_refused(folder, code, model, options):
+    del folder
+    raises(UsageError, code, lambda: predict_file(model, "train.csv", **options))
+
+
+def test_targets_whose_columns_would_have_one_name_are_refused(tmp_path):
+    KernelRidge(0.1).fit(X, pd.DataFrame({"y": NUMBERS, "y_std": PAIR[:, 1]})).save(tmp_path / "m")
+    pd.DataFrame(X).to_csv(tmp_path / "x.csv", index=False)
+    raises(UsageError, "usage.output_names", lambda: predict_file(tmp_path / "m", tmp_path / "x.csv", std=True))
