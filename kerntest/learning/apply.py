@@ -208,8 +208,10 @@ def _applied(
     named = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
     if named is not None:
         rows_format(named)
-    with open_blocks(os.fspath(data), **encoder.csv(csv), block_bytes=block) as reader:
-        reader.written = encoder.written
+    # What the caller does not say of the file is as in the training table.
+    csv["na"] = encoder.na if csv.get("na") is None else csv["na"]
+    with open_blocks(os.fspath(data), **csv, block_bytes=block) as reader:
+        reader.written = {column.name: column.written for column in encoder.columns if column.written}
         columns = replace(columns, kept=tuple(match_names(keep, reader.names, reader.name)))
         for name in columns.kept:
             if name == ROW or name in columns.names:

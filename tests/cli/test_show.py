@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from model_archives import valid_model
 
-from kerntest import SVM, inspect_model, inspect_table, parse_kernel
+from kerntest import SVM, KernelPCA, inspect_model, inspect_table, parse_kernel
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
@@ -119,11 +119,6 @@ def test_no_word_is_lost_on_a_narrow_screen_and_no_name_moves_the_cursor(kerntes
     assert "a\\x07\\nb 1, c 1" in text
 
 
-@pytest.mark.parametrize("name", ["before.csv", "iris.csv", "wine.csv", "breast_cancer.csv", "with_missing.csv"])
-def test_all_columns_of_the_sample_data_can_be_used(told, name):
-    assert {column["use"] for column in told(name)["columns"]} == {"used"}
-
-
 # Models.
 
 
@@ -155,11 +150,15 @@ def test_other_models_tell_what_they_have(kerntest, options, target, said):
     text = kerntest("inspect", "other.kt").out
     assert all(part in text for part in said)
     assert ("probability" in text) == ("classes" in text) == ("task" not in options)
+    assert ("training rows" in text) == ("features" not in options)
 
 
 def test_matrices_and_kinds_that_are_not_known_are_named(kerntest):
     SVM(kernel="precomputed").fit(np.eye(6), ["a", "b"] * 3).save("matrix.kt")
     assert "  kernel       precomputed\n" in kerntest("inspect", "matrix.kt").out
+    for kernel, support in (("gaussian", 6), ("linear", None)):
+        KernelPCA(2, kernel).fit(np.eye(6)).save("axes.kt", force=True)
+        assert inspect_model("axes.kt").n_support == support
     Path("future.kt").write_bytes(valid_model({"kind": "forest\x1b"}, {"values": np.ones(2)}))
     assert kerntest("inspect", "future.kt").out.startswith("future.kt: forest\\x1b\n")
 

@@ -209,7 +209,7 @@ def test_the_first_components_alone_leave_more(applied):
     _, all_of_them = applied("two", reconstruct=True, residual=True)
     assert (one.components, one.residual > all_of_them.residual) == (1, True)
     assert list(few.columns) == ["row", "size", "fixed", "weight", "reconstruction_error", "residual"]
-    scores, every = applied("two", components=2)[0], applied("two")[0]
+    scores, every = applied("two", components=2)[0], applied("two", components=3)[0]
     assert list(scores.columns) == ["row", "pc1", "pc2"]
     np.testing.assert_allclose(numbers(scores, ["pc1", "pc2"]), numbers(every, ["pc1", "pc2"]), atol=1e-10)
     with pytest.raises(UsageError, match="has 3 components, not 4"):

@@ -10,7 +10,7 @@ from model_archives import archive, members_of
 from pyarrow import parquet
 
 from kerntest import SVM, DataWarning, KernelRidge, inspect_model, predict_file, read_table
-from kerntest.errors import DataError, ModelError, UsageError
+from kerntest.errors import DataError, ModelError
 
 HEADER = "age,city,member,joined,code"
 ROWS = ("31,Bonn,true,2024-01-01,007", "45,Ulm,false,2024-02-01,012", "27,Bonn,true,2024-03-01,007")
@@ -98,8 +98,6 @@ def test_what_cannot_be_learned_from_is_refused(table):
         KernelRidge().fit(read_table(np.array([1.0, np.inf])), [1.0, 2.0])
     with pytest.raises(DataError, match=r"holds 'x', which is not a number \(19 of 20 values are\)"):
         KernelRidge().fit(table("a", *"1231231231231231231", "x"), np.arange(20.0))
-    with pytest.raises(UsageError, match="scale must be standardize or none, not 'standardise'"):
-        KernelRidge(scale="standardise").fit(table("a", "1", "2"), [1.0, 2.0])
 
 
 def test_a_bandwidth_is_that_of_the_numbers_where_there_are_any(table, tmp_path):
@@ -115,6 +113,9 @@ def test_a_bandwidth_is_that_of_the_numbers_where_there_are_any(table, tmp_path)
 def test_targets_that_are_missing_are_not_taken_for_texts_or_numbers(values):
     with pytest.raises(DataError, match="y has 1 missing value"):
         SVM().fit(np.eye(4), values)
+    for y in (["a", "b", "a"], ["a", "b"] * 3):
+        with pytest.raises(DataError, match=f"X has 4 rows and y {len(y)} values"):
+            SVM().fit(np.eye(4), y)
     with pytest.raises(DataError, match=r"y has shape \(2, 2\), not \(n,\)"):
         SVM().fit(np.eye(4), np.eye(2))
 
@@ -182,6 +183,7 @@ def test_names_by_position_are_told_from_names(table, header, other, said):
             "line 3: column 'member' holds 'perhaps', unknown to the model, in 1",
         ),
         (("2024-01-01,Ulm,true,2024-01-01,007",), "line 2: column 'age' holds '2024-01-01', which is not a number"),
+        (("true,Ulm,true,2024-01-01,007",), "line 2: column 'age' holds 'true', which is not a number"),
         (("1,Ulm,true,19000,007",), "line 2: column 'joined' holds '19000', which is not a date"),
     ],
 )
@@ -193,28 +195,19 @@ def test_a_value_of_another_kind_is_named_with_its_line(table, model, rows, mess
     assert ("as in training" in caught.value.hint) == (len(rows) == 1)
 
 
-def test_numbers_with_a_stray_value_name_it_and_the_way_out(table):
+@pytest.mark.parametrize(
+    ("lines", "message", "hint"),
+    [
+        (["a", "1", "2", "x", *"3" * 17], r"line 4: column 'a' holds 'x', .* \(19 of 20 v", "--na 'NA,N/A"),
+        (["a,b", "1,x", "2,x", '"1,5",x', *["3,x"] * 17], "holds '1,5', which is not a n", "--decimal ',' or"),
+        (["a", "1", "x", "y"], r"line 3: .* holds 'x', .* \(1 of 3", "write 'a' as in training, such as 12.5"),
+    ],
+)
+def test_numbers_with_a_stray_value_name_it_and_the_way_out(table, lines, message, hint):
     model = KernelRidge(0.1).fit(table("a", "1", "2"), [1.0, 2.0])
-    for lines, message, hint in (
-        (
-            ("a", "1", "2", "x", *"3" * 17),
-            r"line 4: column 'a' holds 'x', .* \(19 of 20 v",
-            "--na 'NA,N/A",
-        ),
-        (
-            ("a,b", "1,x", "2,x", '"1,5",x', *["3,x"] * 17),
-            "holds '1,5', which is not a n",
-            "--decimal ',' or --decimal '.'",
-        ),
-        (
-            ("a", "1", "x", "y"),
-            r"line 3: .* holds 'x', which is not a number \(1 of 3",
-            "write 'a' as in training, such as 12.5",
-        ),
-    ):
-        with pytest.raises(DataError, match=message) as caught:
-            applied(model, table(*lines))
-        assert caught.value.hint.startswith(hint)
+    with pytest.raises(DataError, match=message) as caught:
+        applied(model, table(*lines))
+    assert caught.value.hint.startswith(hint)
 
 
 def test_texts_that_are_all_numbers_are_numbers(table):
@@ -255,14 +248,19 @@ def test_numbers_are_categories_by_their_text_first(table, levels, known, unknow
         model.predict(table("a", unknown))
 
 
-def test_dates_and_booleans_among_texts_are_compared_by_what_they_mean(table):
-    mixed, plain = levels_model(table, "True", "False", "unsure"), levels_model(table, "true", "false")
-    assert places(mixed.predict(table("a", "True", "False"))) == [1, 2]
-    assert places(plain.predict(table("a", "TRUE", "False", "TRUE"))) == [1, 2, 1]
-    with pytest.raises(DataError, match="holds 'unsure', unknown"):
-        plain.predict(table("a", "TRUE", "unsure"))
-    model = levels_model(table, "2024-01-01", "never", "2024-05-01", "soon")
-    assert places(model.predict(table("a", "2024-05-01"))) == [3]
+@pytest.mark.parametrize(
+    ("levels", "met", "expected"),
+    [
+        (("True", "False", "unsure"), ("True", "False"), [1, 2]),
+        (("true", "false"), ("TRUE", "False", "TRUE"), [1, 2, 1]),
+        (("2024-01-01", "never", "2024-05-01", "soon"), ("2024-05-01",), [3]),
+    ],
+)
+def test_dates_and_booleans_among_texts_are_compared_by_what_they_mean(table, levels, met, expected):
+    model = levels_model(table, *levels)
+    assert places(model.predict(table("a", *met))) == expected
+    with pytest.raises(DataError, match="holds 'perhaps', unknown"):
+        model.predict(table("a", *met, "perhaps"))
 
 
 def test_unknown_categories_are_named_counted_and_located(table, model):

@@ -303,6 +303,7 @@ WRONG = [
     ("kpca", "centres_numeric", lambda found: found[:, :1], "centres and its columns do not fit together"),
     ("categories", "centres_codes", lambda found: found - 1, "categories that its columns do not have"),
     ("categories", "centres_codes", lambda found: found + 1, "categories that its columns do not have"),
+    ("nystroem", "classes", {"names": ["1.0", "2"], "kind": "number"}, "numbers in their shortest form"),
     *((one, "centres", lambda found: found + 1, "do not fit together") for one in ("nystroem", "fourier")),
     *((one, "centres", lambda found: found[::-1] + 1, "do not fit together") for one in ("nystroem", "fourier")),
     ("fourier", "offsets", lambda found: found[:-1], "do not fit together"),

@@ -166,18 +166,15 @@ def test_what_only_this_process_can_read_is_sent_as_rows(folder, tmp_path, elsew
     assert_tables_alike(found, expected)
 
 
-def test_a_huge_row_group_is_read_once_and_sent_as_rows(folder, tmp_path, elsewhere):
+@pytest.mark.parametrize(("block", "tasks"), [(5, ROWS // 5), (None, 0)])
+def test_a_huge_row_group_is_read_once_and_sent_as_rows_and_one_piece_is_not_sent(
+    folder, tmp_path, elsewhere, block, tasks
+):
     expected, _ = table_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv", block=5, threads=1)
     engine = elsewhere(Elsewhere())
-    found, _ = table_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv", block=5)
+    found, _ = table_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv", block=block)
     assert_tables_alike(found, expected)
-    assert engine.tasks == ROWS // 5
-
-
-def test_one_piece_is_not_worth_sending(folder, tmp_path, elsewhere):
-    engine = elsewhere(Elsewhere())
-    table_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv")
-    assert engine.tasks == 0
+    assert engine.tasks == tasks
 
 
 @pytest.mark.parametrize("engine", [1, 3, Elsewhere()])

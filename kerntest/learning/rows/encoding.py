@@ -23,7 +23,6 @@ from kerntest.report.results.application_record import VALUES_SHOWN, UnknownLeve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
     from kerntest.data.written_values import Form
     from kerntest.kernels.base import Array, Codes, Kernel
@@ -93,15 +92,6 @@ class Encoder:
     columns: tuple[ColumnSpec, ...]
     scale: Scale
     na: tuple[str, ...] = MISSING
-
-    @property
-    def written(self) -> dict[str, str]:
-        """In which forms columns were written, where not plainly."""
-        return {column.name: column.written for column in self.columns if column.written}
-
-    def csv(self, words: CsvWords) -> CsvWords:
-        """Return how to read new rows: what the caller says, and else as the training table was read."""
-        return words if words.get("na") is not None else {**words, "na": self.na}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -244,7 +234,7 @@ def _numbers(spec: ColumnSpec, table: Table, model: str) -> Array:
     hint = f"{missing_hint(strange, table)}{OTHER_VALUE}"
     if _NUMBER_WITH_COMMA.fullmatch(_value(column, odd[0])):
         hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
-    elif 2 * len(odd) > len(values) > 1 or column.kind != "text":
+    elif 2 * len(odd) > len(values) or column.kind != "text":
         hint = f"write {spec.name!r} as in training, such as {spec.form.example}, or train with rows written as these"
     said = (
         f"which is not a {spec.form.noun} ({len(values) - len(odd):,} of {len(values):,} values are), but {model} was "
