@@ -445,15 +445,13 @@ def lanczos(
 
 
 def _reduced(Q: Array, vectors: Array) -> tuple[Array, Array]:
-    """Return vectors less their projections on the rows of Q, and their inner products with these; twice, for rounding."""
+    """Return vectors less their projections on the rows of Q, and their inner products with these."""
     overlaps = np.matmul(Q, vectors.transpose(0, 2, 1))
-    rest = vectors - np.matmul(overlaps.transpose(0, 2, 1), Q)
-    again = np.matmul(Q, rest.transpose(0, 2, 1))
-    return rest - np.matmul(again.transpose(0, 2, 1), Q), overlaps + again
+    return vectors - np.matmul(overlaps.transpose(0, 2, 1), Q), overlaps
 
 
 def _new_vectors(Q: Array, start: Array) -> Array:
-    """Return orthonormal vectors orthogonal to the rows of Q."""
+    """Return orthonormal vectors orthogonal to the rows of Q; those of images have been reduced once before."""
     rest = _reduced(Q, start)[0]
     if rest.shape[1] == 1:
         return _unit(rest, np.zeros(len(rest)))[0]
