@@ -123,6 +123,12 @@ def test_days_are_written_as_dates_where_the_calendar_has_them(start, expected):
     assert any(":" in text for text in shown) == bool(expected)
 
 
+def test_a_witness_function_over_days_shows_dates():
+    x, y = (frame[["day"]] for frame in two_frames())
+    axis = panel(drawn_by(mmd_test, x, y, render=True, kernel="gaussian(1)", permutations=20)[1], "Above 0")
+    assert any("Apr" in text for text in tick_labels(axis, "x"))
+
+
 def test_the_functions_are_the_pair_with_the_largest_covariance():
     """At the rows, f is proportional to K~ alpha and g to L~ beta, and no others have a larger covariance."""
     options = {"y_columns": "f", **GAUSSIANS, "permutations": 20}

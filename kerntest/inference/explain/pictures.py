@@ -224,10 +224,10 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
             own = columns[:, side]
             style = {"marker": marker, "color": colour, "edgecolor": "white", "linewidth": 0.4}
             axis.scatter(*own[:, panels.evenly(own.shape[1])], s=16, label=name, **style)
-        axis.set(xlim=grid[0, [0, -1]], ylim=grid[1, [0, -1]], ylabel=named(sample.names[1]))
         panels.draw_bar(axis, drawn, "witness function", ticks=panels.matplotlib("ticker").MaxNLocator(6))
         axis.legend(**LEGEND)
-    axis.set_xlabel(named(sample.names[0]))
+    for which, name, line in zip("xy", sample.names, grid, strict=False):
+        _set_axis(axis, which, name, line[[0, -1]], is_date=analysis.tables[0][name].kind == "date")
     write_title(axis, "Above 0: X is denser. Below: Y is")
 
 
@@ -258,7 +258,7 @@ def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names
         if len(both := np.concatenate(drawn)):
             edges = panels.bin_edges(_span(both, 2), panels.bins(len(both)))
             _draw_samples(axis, drawn, (len(x.values), len(y.values)), edges, names)
-            _set_ticks(axis, "x", edges[[0, -1]], is_date=x.kind == "date")
+            _set_axis(axis, "x", "", edges[[0, -1]], is_date=x.kind == "date")
         if common is not None and effect.x is not None and effect.y is not None:
             shares_of = " and ".join(percent(one.share or 0.0) for one in (effect.x, effect.y))
             axis.set_xlabel(panels.literal(f"not drawn: {effect.x.value} in {shares_of} of the rows"), fontsize=9)
@@ -347,11 +347,9 @@ class Side:
     def set_axis(self, axis: Any, which: str) -> NDArray[np.bool_]:
         """Label an axis with the column, and return which rows lie beyond it."""
         low, high = self.limits
-        axis.set(**{f"{which}label": named(self.used[0]), f"{which}lim": (low, high)})
+        _set_axis(axis, which, self.used[0], self.limits, is_date=self.is_date)
         if self.levels:
             panels.write_levels(axis, which, [panels.abridged(level, 14) for level in self.levels])
-        else:
-            _set_ticks(axis, which, self.limits, is_date=self.is_date)
         return np.asarray((self.values < low) | (self.values > high))
 
     def places(self) -> Array:
@@ -395,8 +393,9 @@ def _span(values: Array, count: int) -> Array:
     return np.linspace(low - margin, high + margin, count)
 
 
-def _set_ticks(axis: Any, which: str, limits: Array, *, is_date: bool) -> None:
-    """Write few numbers at an axis, or dates."""
+def _set_axis(axis: Any, which: str, name: str, limits: Array, *, is_date: bool) -> None:
+    """Name an axis between these limits, with few numbers at it, or dates."""
+    axis.set(**{f"{which}label": named(name), f"{which}lim": limits})
     if not is_date or not panels.write_dates(getattr(axis, f"{which}axis"), *limits):
         axis.locator_params(axis=which, nbins=6)
 
