@@ -21,7 +21,7 @@ from kerntest.report.summaries.test_summary import (
     decision_sentence,
     discrepancy_text,
     explanation_lines,
-    two_sample_notes,
+    notes_of,
     two_sample_summary,
 )
 from kerntest.report.summaries.words import (
@@ -107,7 +107,7 @@ def test_a_decision_shows_the_digits_that_decided():
 def test_the_tested_estimator_stands_first():
     result = two_sample_result(estimator="biased", statistic=0.0141, family=None)
     assert ("statistic", "MMD^2 = 0.0141 (biased), 0.01235 (unbiased)") in two_sample_summary(result).lines
-    assert not any("tried" in note for note in two_sample_notes(result))
+    assert not any("tried" in note for note in notes_of(result))
 
 
 def test_near_zero_there_is_no_standard_error():
@@ -137,7 +137,7 @@ def test_every_null_has_words_of_its_own():
 
 
 def test_notes_tell_what_was_found_and_chosen():
-    notes = two_sample_notes(two_sample_result())
+    notes = notes_of(two_sample_result())
     assert notes[0] == "before.csv: csv with delimiter ';', 420 rows read, 400 used, sha256 abababababab..."
     assert notes[1] == "after.csv: parquet, 450 rows read, 450 used, sha256 cdcdcdcdcdcd..."
     assert "columns left out: order_id" in notes
@@ -173,7 +173,7 @@ def test_of_a_bandwidth_for_each_column_the_first_are_shown():
     assert shortened_kernel("c*: additive(1, 2, 3, 4, 5); d: delta") == "c*: additive(1, 2, 3, 4, 5); d: delta"
     result = two_sample_result(kernel=many, family=replace(FAMILY, members=(FamilyMember(many, 3.5, 0.001),)))
     assert ("kernel", shortened_kernel(many)) in two_sample_summary(result).lines
-    assert f"  z = 3.5, p = 0.001: {shortened_kernel(many)}" in two_sample_notes(result)
+    assert f"  z = 3.5, p = 0.001: {shortened_kernel(many)}" in notes_of(result)
     assert (result.to_dict()["kernel"], result.to_dict()["family"]["members"][0]["kernel"]) == (many, many)
 
 
@@ -270,7 +270,7 @@ def test_columns_are_told_with_their_effects(tested, told):
     without = "  without it p = 0.02" if tested else ""
     assert lines[0] == ("each column", f"c0   effect 0.5     alone p = 0.01  {without}".rstrip())
     assert lines[12] == ("", "and 2 more; largest effect first, X -> Y; p alone is corrected for all columns")
-    notes = two_sample_notes(two_sample_result(0.01, explanation=Explanation(columns, ())))
+    notes = notes_of(two_sample_result(0.01, explanation=Explanation(columns, ())))
     assert [note for note in notes if note.startswith("  c")] == [
         f"  c{place}: effect 0.5, z = 9, p = 0.001, corrected 0.01: delta" for place in range(14)
     ]

@@ -82,14 +82,31 @@ def _summary(
     return Summary(title, (*read, *lines), visible(result.decision), warnings, tables)
 
 
-def _notes(result: Any, columns: Sequence[str], found: Sequence[str] = (), null: str = "") -> list[str]:
+def notes_of(result: Any) -> list[str]:
     """Return what was read, which columns were taken, what was chosen and how long it took, one line each."""
-    provenance = result.provenance
-    notes = [*input_notes(provenance), *columns]
-    if columns and result.columns_left_out:
-        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
-    notes += [*found, f"null: {null or null_text(result.null)}, seed {provenance.seed}", run_note(provenance)]
-    return [visible(note) for note in notes]
+    made, explanation, names = result.provenance, getattr(result, "explanation", None), {"used": result.columns}
+    if pairs := hasattr(result, "columns_x"):
+        names = {"of x": result.columns_x, "of y": result.columns_y}
+    names["left out"] = result.columns_left_out
+    notes = [
+        *input_notes(made),
+        *(f"columns {which}: {name_list(some, None)}" for which, some in names.items() if some),
+    ]
+    notes.append(f"kernel {made.kernel}, bandwidth {made.bandwidth}, scale {made.scale}")
+    if hasattr(result, "kernel"):
+        notes.append(f"kernel as resolved: {result.kernel}")
+    notes += family_notes(getattr(result, "family", None), "pairs of kernels" if pairs else "kernels")
+    if explanation is not None:
+        notes.append("columns alone, each by the kernel that shows it most clearly:")
+        notes += [
+            f"  {effect.column}: effect {number(effect.effect_size)}, z = {number(effect.z)}, p = {number(effect.p_value)}, "
+            f"corrected {number(effect.p_adjusted)}: {shortened_kernel(effect.kernel)}"
+            for effect in explanation.columns
+        ]
+    null = (
+        f"{result.null}, corrected by {result.correction}" if isinstance(result.null, str) else null_text(result.null)
+    )
+    return [visible(note) for note in (*notes, f"null: {null}, seed {made.seed}", run_note(made))]
 
 
 def _estimates(name: str, chosen: str, unbiased: float, biased: float) -> tuple[str, str]:
@@ -132,24 +149,6 @@ def two_sample_summary(result: record.TwoSampleResult) -> Summary:
     if result.explanation is not None:
         lines += explanation_lines(result.explanation)
     return _summary("Two-sample test (maximum mean discrepancy)", result, lines)
-
-
-def two_sample_notes(result: record.TwoSampleResult) -> list[str]:
-    """Return what was found out and chosen on the way to a result, one line each."""
-    provenance = result.provenance
-    notes = [
-        f"kernel {provenance.kernel}, bandwidth {provenance.bandwidth}, scale {provenance.scale}",
-        f"kernel as resolved: {result.kernel}",
-        *family_notes(result.family, "kernels"),
-    ]
-    if result.explanation is not None:
-        notes.append("columns alone, each by the kernel that shows it most clearly:")
-        notes += [
-            f"  {effect.column}: effect {number(effect.effect_size)}, z = {number(effect.z)}, p = {number(effect.p_value)}, "
-            f"corrected {number(effect.p_adjusted)}: {shortened_kernel(effect.kernel)}"
-            for effect in result.explanation.columns
-        ]
-    return _notes(result, [f"columns used: {name_list(result.columns, shown=None)}"], notes)
 
 
 def decision_sentence(
@@ -305,18 +304,6 @@ def _strongest(lag: int) -> str:
     return f"the statistic is largest where {later} is taken {counted(abs(lag), 'row')} later than {earlier}"
 
 
-def independence_notes(result: pair_record.IndependenceResult) -> list[str]:
-    """Return what was found out and chosen on the way to a result, one line each."""
-    provenance, sides = result.provenance, {"x": result.columns_x, "y": result.columns_y}
-    columns = [f"columns of {side}: {name_list(names, shown=None)}" for side, names in sides.items()]
-    notes = [
-        f"kernels {provenance.kernel}, bandwidths: {provenance.bandwidth}, scale {provenance.scale}",
-        f"kernels as resolved: {result.kernel}",
-        *family_notes(result.family, "pairs of kernels"),
-    ]
-    return _notes(result, columns, notes)
-
-
 def screen_sentence(tests: int, rejected: int, alpha: float, correction: str, target: str | None) -> str:
     """Return what a screen found as a sentence."""
     what = "pair" if target is None else "column"
@@ -343,12 +330,6 @@ def screen_summary(result: pair_record.ScreenResult) -> Summary:
         ("p-values", f"by {result.null}, for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}"),
     ]
     return _summary(f"Independence tests of {what} (HSIC)", result, lines, _pairs_table(result))
-
-
-def screen_notes(result: pair_record.ScreenResult) -> list[str]:
-    """Return what was chosen on the way to a screen, one line each."""
-    columns = [f"columns: {name_list(result.columns, shown=None)}"]
-    return _notes(result, columns, null=f"{result.null}, corrected by {result.correction}")
 
 
 def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
@@ -440,11 +421,6 @@ def selection_summary(result: pair_record.SelectionResult) -> Summary:
     return _summary(title, result, [("columns", name_list(result.columns)), ("null", null_text(result.null))], steps)
 
 
-def selection_notes(result: pair_record.SelectionResult) -> list[str]:
-    """Return what was chosen on the way to a selection, one line each."""
-    return _notes(result, [f"candidates: {name_list(result.columns, shown=None)}"])
-
-
 def joint_summary(result: pair_record.JointResult) -> Summary:
     """Return the result of a joint test in words."""
     groups = [f"{name_list(one.columns)}: {visible(shortened_kernel(one.kernel))}" for one in result.groups]
@@ -459,8 +435,3 @@ def joint_summary(result: pair_record.JointResult) -> Summary:
         *labelled("in pairs", pairs),
     ]
     return _summary("Test of joint independence (dHSIC)", result, lines)
-
-
-def joint_notes(result: pair_record.JointResult) -> list[str]:
-    """Return what was chosen on the way to a joint test, one line each."""
-    return _notes(result, ())
