@@ -128,6 +128,46 @@ class RunOfTest:
             "warnings": (*warnings, *kernel_warnings(family, verdict.kernels), *self.adapted, *verdict.warnings),
         }
 
+    def prepare(
+        self, command: str, sides: Sequence[Side], columns: int, *, further: Sequence[Step] = (), coco: bool = False
+    ) -> None:
+        """Tell the plan of a test, and of what is computed further, and find the engine on which it fits into the memory.
+
+        A side has rows and the kernels over them; of one side the other is the label.
+        """
+        n, count = len(sides[0][0]), sum(len(kernels) for _, kernels in sides)
+        steps = step_of_test(sides, columns, self.options, coco=coco), *further
+
+        def held(threads: int) -> float:
+            return engines.TABLE_BYTES * float(n) * columns + max(step.held(threads) for step in steps)
+
+        self.engine = engines.fitting(
+            self.engine, held, what=f"the exact test of {n:,} rows takes", hint=ABOUT_FEATURES
+        )
+        most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
+        if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
+            raise UndecidedError(
+                f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
+                hint="--resampling shifts has no such limit"
+                + ("; or name one kernel for each side" if count > 2 else ""),
+                code="undecided.memory",
+            )
+        if engines.plan_wanted(n):
+            ranks = low_ranks(sides) if self.options.null == "permutation" else None
+            steps = step_of_test(sides, columns, self.options, ranks, coco=coco), *further
+            operations: Counter[str] = Counter()
+            for step in steps:
+                operations.update(step.operations)
+            engines.tell(
+                command,
+                n,
+                columns,
+                steps=tuple(step.what for step in steps),
+                held=held(self.engine.threads if self.engine.name == "local" else 1),
+                operations=operations,
+                engine=self.engine,
+            )
+
 
 def by_features(method: str, features: str | None, exact_only: Mapping[str, bool]) -> bool:
     """Say whether a test goes by features; refuse features where it does not, and what needs kernel matrices where it does."""
@@ -230,52 +270,6 @@ class Step(NamedTuple):
     what: str
     held: Callable[[int], float]
     operations: Mapping[str, float]
-
-
-def prepared(
-    command: str,
-    sides: Sequence[Side],
-    columns: int,
-    options: Options,
-    engine: Engine,
-    *,
-    further: Sequence[Step] = (),
-    coco: bool = False,
-) -> Engine:
-    """Tell the plan of a test, and of what is computed further, and return the engine on which it fits into the memory.
-
-    A side has rows and the kernels over them; of one side the other is the label.
-    """
-    n, count = len(sides[0][0]), sum(len(kernels) for _, kernels in sides)
-    steps = step_of_test(sides, columns, options, coco=coco), *further
-
-    def held(threads: int) -> float:
-        return engines.TABLE_BYTES * float(n) * columns + max(step.held(threads) for step in steps)
-
-    engine = engines.fitting(engine, held, what=f"the exact test of {n:,} rows takes", hint=ABOUT_FEATURES)
-    most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
-    if options.resampling == "random" and len(sides) > 1 and options.null == "permutation" and n > most:
-        raise UndecidedError(
-            f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
-            hint="--resampling shifts has no such limit" + ("; or name one kernel for each side" if count > 2 else ""),
-            code="undecided.memory",
-        )
-    if engines.plan_wanted(n):
-        ranks = low_ranks(sides) if options.null == "permutation" else None
-        steps = step_of_test(sides, columns, options, ranks, coco=coco), *further
-        operations: Counter[str] = Counter()
-        for step in steps:
-            operations.update(step.operations)
-        engines.tell(
-            command,
-            n,
-            columns,
-            steps=tuple(step.what for step in steps),
-            held=held(engine.threads if engine.name == "local" else 1),
-            operations=operations,
-            engine=engine,
-        )
-    return engine
 
 
 def low_ranks(sides: Sequence[Side]) -> list[int] | None:

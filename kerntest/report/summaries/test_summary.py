@@ -133,8 +133,7 @@ def _features(kind: str, number_of: str, *errors: str) -> tuple[str, str]:
 def two_sample_summary(result: record.TwoSampleResult) -> Summary:
     """Return the result of a two-sample test in words."""
     lines = [("columns", name_list(result.columns)), ("kernel", visible(shortened_kernel(result.kernel)))]
-    if result.family is not None:
-        lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
+    lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
     if result.approximation is not None:
         made = result.approximation
         lines.append(_features(made.kind, f"{made.number:,} {{}}", number(made.kernel_error, 2)))
@@ -269,9 +268,8 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
         ("x", name_list(result.columns_x)),
         ("y", name_list(result.columns_y)),
         ("kernels", f"{kernels[0]} on x, {kernels[1]} on y"),
+        *clearest_lines(result.family, "pairs", result.p_value, result.alpha),
     ]
-    if result.family is not None:
-        lines += clearest_lines(result.family, "pairs", result.p_value, result.alpha)
     if result.approximation is not None:
         made = result.approximation
         errors = f"{number(made.kernel_error_x, 2)} on x", f"{number(made.kernel_error_y, 2)} on y"

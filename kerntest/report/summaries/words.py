@@ -138,8 +138,10 @@ def p_value_meaning(p_value: float, nothing: str) -> str:
     return f"{share} as much where {nothing}"
 
 
-def clearest_lines(family: FamilyRecord, noun: str, p_value: float, alpha: float) -> list[tuple[str, str]]:
+def clearest_lines(family: FamilyRecord | None, noun: str, p_value: float, alpha: float) -> list[tuple[str, str]]:
     """Return that the kernel shown is one of several, how these came to one p-value, and if none shows it alone."""
+    if family is None:
+        return []
     together = family.judge == "together"
     how = "that the test judged together" if together else "of which the smallest p-value counts, corrected"
     lines = [("", f"the clearest of {len(family.members):,} {noun} {how}")]
