@@ -241,14 +241,11 @@ def _types_differ(differing: Sequence[tuple[Column, Column]], x: Table, y: Table
     in_x, in_y = differing[0]
     names = [pair[0].name for pair in differing]
     examples = [example for column, table in ((in_x, x), (in_y, y)) if (example := _what_made_it_text(column, table))]
-    return DataError(
-        f"column {in_x.name!r} is {in_x.kind} in {x.name} and {in_y.kind} in {y.name}"
-        + (f" ({'; '.join(examples)})" if examples else "")
-        + (f"; the types of {listed(names[1:])} differ too" if names[1:] else ""),
-        hint=f"--categorical {option_value(names)} compares as text; --exclude {option_value(names)} leaves out",
-        code="data.types_differ",
-        where={"file": y.name, "column": in_x.name},
-    )
+    said = f"column {in_x.name!r} is {in_x.kind} in {x.name} and {in_y.kind} in {y.name}"
+    said += f" ({'; '.join(examples)})" if examples else ""
+    said += f"; the types of {listed(names[1:])} differ too" if names[1:] else ""
+    hint = f"--categorical {option_value(names)} compares as text; --exclude {option_value(names)} leaves out"
+    return DataError(said, hint=hint, code="data.types_differ", where={"file": y.name, "column": in_x.name})
 
 
 def _what_made_it_text(column: Column, table: Table) -> str | None:
@@ -436,12 +433,9 @@ def pool(x: Table, y: Table) -> Arranged:
     columns = [laid_below(*pair) for pair in zip(x.columns, y.columns, strict=True)]
     arranged = arrange(columns, x.n_rows + y.n_rows)
     if arranged.empty:
-        raise DataError(
-            f"no column of {x.name} and {y.name} is left to compare: {'; '.join(arranged.warnings)}",
-            hint="a column must hold at least two different values, and not one per row",
-            code="data.no_columns",
-            where={"file": x.name},
-        )
+        said = f"no column of {x.name} and {y.name} is left to compare: {'; '.join(arranged.warnings)}"
+        hint = "a column must hold at least two different values, and not one per row"
+        raise DataError(said, hint=hint, code="data.no_columns", where={"file": x.name})
     return replace(arranged, n_x=x.n_rows)
 
 

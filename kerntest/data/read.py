@@ -134,11 +134,9 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
     pandas = sys.modules.get("pandas")
     is_pandas = pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series)
     if not is_pandas and not hasattr(source, "__arrow_c_stream__"):
-        raise UsageError(
-            f"{name} is a {type(source).__name__}, which cannot be read as a table",
-            hint="hand over a path, a numpy array, a pandas DataFrame or a pyarrow Table",
-            code="usage.unknown_source",
-        )
+        said = f"{name} is a {type(source).__name__}, which cannot be read as a table"
+        hint = "hand over a path, a numpy array, a pandas DataFrame or a pyarrow Table"
+        raise UsageError(said, hint=hint, code="usage.unknown_source")
     import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
 
     if not is_pandas:

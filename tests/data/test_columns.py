@@ -153,6 +153,7 @@ def test_columns_in_one_table_only(tables, unmatched):
         ({"exclude": "wait"}, "column 'wait' is in neither", UNKNOWN, ""),
         ({"categorical": "tmp"}, "column 'tmp' is in neither", UNKNOWN, ""),
         ({"columns": "t*"}, r"only in a\.csv: temp_2$", DIFFER, "--common"),
+        ({"columns": "size,w*"}, r"only in b\.csv: weight$", DIFFER, "--common"),
         ({"exclude": "*"}, r"no column of a\.csv and b\.csv is selected", "usage.no_columns", "name"),
         ({"columns": ""}, "is selected", "usage.no_columns", "name"),
     ],

@@ -360,7 +360,8 @@ def test_few_numbers_raise_no_doubt(csv):
         ({"delimiter": "1"}, "delimiter must be one character"),
         ({"encoding": "utf8000"}, "no encoding is called 'utf8000'"),
         ({"encoding": "rot13"}, "no encoding is called 'rot13'"),
-        ({"comment": '"'}, "comment must be a few characters"),
+        ({"comment": '"', "encoding": "rot13"}, "comment must be a few characters"),
+        ({"delimiter": "ab", "comment": '"'}, "delimiter must be one character"),
         ({"decimal": "comma"}, r"decimal must be auto, '\.' or ',', not 'comma'"),
     ],
 )

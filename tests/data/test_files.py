@@ -201,7 +201,9 @@ def test_compressed_files_are_read_whatever_they_are_called(csv, stdin, *, metho
 
 
 @both
-def test_members_and_damage(csv, refused, method):
+def test_members_and_damage(csv, refused, streamed, method):
+    path = csv(PACK[method](b"a\n" + b"".join(b"%d\n" % k for k in range(5000))))
+    assert streamed(path, "a")["a"] == list(range(5000))
     assert read_table(csv(PACK[method](b"a\n1\n") + PACK[method](b"2\n3\n")))["a"].values.tolist() == [1, 2, 3]
     stored = PACK[method]((SAMPLES / "before.csv").read_bytes())
     # A frame of zstd may lack the checksum that gzip has; damage to its tables shows all the same.

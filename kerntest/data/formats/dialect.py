@@ -252,16 +252,13 @@ class CsvFile:
 
     def refuse_ragged(self, *, header: bool) -> None:
         """Refuse a row that has not as many fields as the header, or as the first row."""
-        expected = len(self.header)
+        what, noun = ("header", "name") if header else ("first row", "field")
+        hint, delimiter = f"the {what} has {counted(len(self.header), noun)}", f"taken to be {self.delimiter!r}"
         for line, row in self.records():
-            if len(row) != expected:
-                hint = (
-                    f"the {'header' if header else 'first row'} has {counted(expected, 'name' if header else 'field')}"
-                )
+            if len(row) != len(self.header):
                 comment = comment_hint(self.header) or comment_hint(row)
-                delimiter = f"the delimiter was taken to be {self.delimiter!r}"
-                hint = f"{comment}; {hint}" if comment else f"{hint}; {delimiter}"
-                said = f"expected {counted(expected, 'field')}, found {len(row):,}"
+                hint = f"{comment}; {hint}" if comment else f"{hint}; the delimiter was {delimiter}"
+                said = f"expected {counted(len(self.header), 'field')}, found {len(row):,}"
                 raise bad_file(self.name, said, hint=hint, code="data.ragged_rows", line=line)
 
 
@@ -301,10 +298,8 @@ def _refuse_other_header(first: CsvFile, other: CsvFile) -> None:
         return
     if (own := sniff_delimiter(other.data)) != first.delimiter:
         difference += f"; its delimiter seems to be {own!r}, not {first.delimiter!r}"
-    hint = (
-        no_header_hint([*{*names} - {*others}], [*{*others} - {*names}])
-        or "files that are read together need one header and one delimiter"
-    )
+    no_header = no_header_hint([*{*names} - {*others}], [*{*others} - {*names}])
+    hint = no_header or "files that are read together need one header and one delimiter"
     said = f"{other.name} has another header than {first.name}: {difference}"
     raise DataError(said, hint=hint, code="data.headers_differ", where={"file": other.name, "line": 1})
 
