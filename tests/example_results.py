@@ -20,17 +20,11 @@ PERMUTATION = Null(
     trace=None,
 )
 
-MOMENTS = Null(
+MOMENTS = replace(
+    PERMUTATION,
+    **dict.fromkeys(("permutations", "requested", "p_floor", "resampling", "orders")),
     method="moments",
-    permutations=None,
-    requested=None,
-    p_floor=None,
     exact=False,
-    resampling=None,
-    orders=None,
-    mean=0.0,
-    standard_deviation=0.002,
-    skewness=0.5,
     trace="stochastic",
 )
 

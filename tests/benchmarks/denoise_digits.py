@@ -9,9 +9,8 @@ serve best (looked up on the clean images, which favours them). The Gaussian: 32
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
+from measure import parser_of
 
 from kerntest import KernelPCA
 
@@ -69,7 +68,7 @@ def draw(path, lines, labels):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--picture", metavar="FILE")
     options = parser.parse_args()
     train, clean, noisy, labels = digits()

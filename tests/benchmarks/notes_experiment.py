@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 from measure import parser_of
+from scipy.stats import kendalltau, spearmanr
 
 from kerntest import hsic_test
 
@@ -39,28 +40,14 @@ def circle(rng, n):
     return np.cos(angle) + rng.normal(0.0, 0.15, n), np.sin(angle) + rng.normal(0.0, 0.15, n)
 
 
-def hsic(x, y, repetition):
-    return hsic_test(x, y, seed=repetition).p_value
-
-
-def hsic_at_the_median(x, y, repetition):
-    return hsic_test(x, y, kernel_x="gaussian", kernel_y="gaussian", bandwidth="median", seed=repetition).p_value
-
-
-def spearman(x, y, _):
-    from scipy.stats import spearmanr
-
-    return spearmanr(x, y).pvalue
-
-
-def kendall(x, y, _):
-    from scipy.stats import kendalltau
-
-    return kendalltau(x, y).pvalue
-
-
 KINDS = {"monotone": monotone, "rising and falling": rising_and_falling, "circle": circle}
-TESTS = {"HSIC": hsic, "HSIC, median bandwidth": hsic_at_the_median, "Spearman": spearman, "Kendall": kendall}
+AT_THE_MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
+TESTS = {
+    "HSIC": lambda x, y, seed: hsic_test(x, y, seed=seed).p_value,
+    "HSIC, median bandwidth": lambda x, y, seed: hsic_test(x, y, **AT_THE_MEDIAN, seed=seed).p_value,
+    "Spearman": lambda x, y, _: spearmanr(x, y).pvalue,
+    "Kendall": lambda x, y, _: kendalltau(x, y).pvalue,
+}
 COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#009E73")
 DASHES = ("-", "-", "-", "--")
 
