@@ -120,7 +120,7 @@ REFUSED = {
         train(changed(a=1e5 * X[:, 0]), kernel="exponential", scale="none", **options)
         for options in ({}, MEAN, {"features": "nystroem:10"}, {"grid": True, "cv": 2})
     ]
-    + [fitted(HUGE, Y, kernel="linear", scale="none")],
+    + [fitted(HUGE, Y, kernel="linear", scale="none"), fitted(1e200 * K, Y, **PRECOMPUTED)],
 }
 
 

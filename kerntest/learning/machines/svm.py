@@ -436,11 +436,10 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
 
 def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:
     """Return the fold of each row, by class where there are classes, and warnings."""
-    if rows.classes is None:
-        return folding.draw_folds(len(rows), count, seed, clusters=rows.clusters), []
-    codes, names, clusters = rows.codes, rows.classes.names, rows.clusters
-    folds = folding.draw_folds(len(rows), count, seed, labels=codes, classes=names, clusters=clusters)
-    warning = folding.sparse_classes_warning(codes, count, names, clusters)
+    codes, names, clusters = rows.codes, () if rows.classes is None else rows.classes.names, rows.clusters
+    labels = codes if names else None
+    folds = folding.draw_folds(len(rows), count, seed, labels=labels, classes=names, clusters=clusters)
+    warning = folding.sparse_classes_warning(codes, count, names, clusters) if names else None
     return folds, [] if warning is None else [warning]
 
 
