@@ -176,6 +176,7 @@ def test_series_are_warned_of():
     (warning,) = (text for text in found.warnings if "neighbouring rows" in text)
     assert "'a', 'b', 'c'" in warning
     assert "'d'" not in warning
+    assert any("'a', 'b'" in text for text in hsic_pairs(walks[["a", "b"]], permutations=20).warnings)
     # One alone depends on nothing that runs along with it.
     assert not hsic_pairs(walks[["a"]].assign(d=frame_of(200)["d"]), permutations=20).warnings
 
