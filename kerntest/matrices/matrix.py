@@ -197,14 +197,11 @@ class CentredMatrix:
 
     A strip holds rows a..b of the upper triangle, K[a:b, a:n]; by symmetry it serves the rows below too, so that half of
     the entries are evaluated, kept and read. H is applied to vectors, never to the matrix. Of the triangle all is kept
-    or none: at most `kept_bytes`, 2 GB, or what is allowed, by default. Eigenvalues up to `rounding` may be rounding errors
+    or none: at most 2 GB, or what is allowed. Eigenvalues up to `rounding` may be rounding errors
     of the products.
     """
 
-    def __init__(
-        self, matrix: Matrix, engine: Engine, *, kept_bytes: int | None = None, progress: Progress | None = None
-    ) -> None:
-        kept_bytes = allowed_bytes(KEPT_BYTES) if kept_bytes is None else kept_bytes
+    def __init__(self, matrix: Matrix, engine: Engine, *, progress: Progress | None = None) -> None:
         # Strips are kept in this process, and what one adds is almost as large as what it is made of.
         self.n, self._matrix, self._engine = matrix.n, matrix, engine.here
         # Strips of about equally many entries; where they begin and end depends on n alone.
@@ -214,7 +211,7 @@ class CentredMatrix:
             b = min(self.n, a + max(FEWEST_ROWS, STRIP // (self.n - a)))
             self._edges.append((a, b))
             a = b
-        self._kept: dict[int, Array] | None = {} if 4 * matrix.n**2 <= kept_bytes else None
+        self._kept: dict[int, Array] | None = {} if 4 * matrix.n**2 <= allowed_bytes(KEPT_BYTES) else None
         self._progress, self._passes = progress, 0
         sums = self._times(np.ones((self.n, 1)))[:, 0]
         self.row_means = sums / self.n

@@ -78,7 +78,7 @@ class CentredProduct(Kernel):
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Sums over a symmetric matrix M: M V, sum_ij M_ij^2, sum_j M_ij^2 W_jk, and sum_ij M_ij^3 if it was asked for."""
+    """Sums over a symmetric matrix M: M V, sum_ij M_ij^2, and if asked for sum_j M_ij^2, shape (n, 1), and sum_ij M_ij^3."""
 
     product: Array
     total_square: float
@@ -93,26 +93,24 @@ def sweep(
     engine: Engine,
     *,
     centring: Centring | None = None,
-    square_vectors: Array | None = None,
-    cubes: bool = False,
+    third_order: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
     """Return products with V and sums of the kernel matrix without its diagonal, or of its centring, diagonal included.
 
-    `square_vectors` are W. Cost: O(n^2 (p + q) / 2) time for q vectors, O(n q) memory for each strip under way.
+    Those of third order only if asked for. Cost: O(n^2 (p + q) / 2) time for q vectors, O(n q) memory for each strip under way.
     """
-    weights = np.zeros((len(points), 0)) if square_vectors is None else square_vectors
 
     def sums(M: Array) -> tuple[list[Array], list[Any]]:
-        if not cubes and square_vectors is None:
+        if not third_order:
             return [M], [np.vdot(M, M), 0.0]
         square = M * M
-        return [M, square], [np.vdot(M, M), np.vdot(square, M) if cubes else 0.0]
+        return [M, square], [np.vdot(M, M), np.vdot(square, M)]
 
     engine = enough_for(engine, len(points) ** 2 / 2)
-    tiles = [(kernel, points, centring)]
-    (product, squares), (total_square, cube_sum) = sum_tiles(tiles, sums, [vectors, weights], engine, progress)
-    return Sweep(product, float(total_square), squares, float(cube_sum))
+    tiles, multiplied = [(kernel, points, centring)], [vectors, np.ones((len(points), 1))]
+    (product, squares), (total_square, cubes) = sum_tiles(tiles, sums, multiplied, engine, progress)
+    return Sweep(product, float(total_square), squares, float(cubes))
 
 
 def sum_tiles(

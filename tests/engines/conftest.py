@@ -33,7 +33,8 @@ def cluster(request):
 
         def end():
             del folder.stash[OPENED]
-            found.close()
+            # Where the machine has other work it may take longer than Dask waits.
+            found.close(timeout=600)
 
         folder.addfinalizer(end)
     return folder.stash[OPENED]

@@ -128,13 +128,14 @@ def test_products_and_outputs(matrix, rows, monkeypatch):
     assert not matrix.outputs(np.zeros(len(K))).any()
 
 
-@pytest.mark.parametrize("kept_bytes", [0, None])
+@pytest.mark.parametrize("kept_bytes", [0, 2**31])
 @pytest.mark.parametrize("strip", [70, 2**18])
 def test_the_centred_operator_is_that_of_the_doubly_centred_matrix(matrix, kept_bytes, strip, monkeypatch):
     matrix, K = matrix
     monkeypatch.setattr("kerntest.matrices.matrix.STRIP", strip)
+    monkeypatch.setattr("kerntest.matrices.matrix.KEPT_BYTES", kept_bytes)
     told = []
-    centred = CentredMatrix(matrix, ENGINE, kept_bytes=kept_bytes, progress=lambda *done: told.append(done))
+    centred = CentredMatrix(matrix, ENGINE, progress=lambda *done: told.append(done))
     A, V = np.array(naive.doubly_centred(K.tolist())), np.random.default_rng(0).normal(size=(len(K), 3))
     scale = len(K) * np.abs(K).max()
     assert_close(centred(V), A @ V, scale=scale)

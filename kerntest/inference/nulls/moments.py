@@ -232,7 +232,7 @@ class CentredKernel:
 
         def times(vectors: Array) -> Sweep:
             together = np.column_stack([vectors, diagonal])
-            return self._swept(together, square_vectors=np.ones((self.n, 1)), cubes=True)
+            return self._swept(together, third_order=True)
 
         column, exact, swept = _factor_of_one_column(self.kernel, self.points), True, None
         if column is not None:
