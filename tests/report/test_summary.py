@@ -91,17 +91,18 @@ def test_a_p_value_in_words(p_value, share):
     assert p_value_meaning(p_value, "there is no difference") == f"{share} as much where there is no difference"
 
 
-def test_decision_sentences():
-    assert decision_sentence(0.001, 0.05) == "The two files differ (p = 0.001 <= alpha = 0.05)."
-    assert decision_sentence(0.43, 0.05) == (
-        "No difference found at alpha = 0.05 (p = 0.43). That is not proof that there is none."
-    )
-    assert decision_sentence(0.05, 0.05, "the two samples") == "The two samples differ (p = 0.05 = alpha = 0.05)."
-
-
-def test_a_decision_shows_the_digits_that_decided():
-    assert decision_sentence(0.0499999, 0.05) == "The two files differ (p = 0.0499999 <= alpha = 0.05)."
-    assert "(p = 0.0500001)" in decision_sentence(0.0500001, 0.05)
+@pytest.mark.parametrize(
+    ("p_value", "sentence"),
+    [
+        (0.001, "The two files differ (p = 0.001 <= alpha = 0.05)."),
+        (0.05, "The two files differ (p = 0.05 = alpha = 0.05)."),
+        (0.0499999, "The two files differ (p = 0.0499999 <= alpha = 0.05)."),
+        (0.43, "No difference found at alpha = 0.05 (p = 0.43). That is not proof that there is none."),
+        (0.0500001, "No difference found at alpha = 0.05 (p = 0.0500001). That is not proof that there is none."),
+    ],
+)
+def test_a_decision_shows_the_digits_that_decided(p_value, sentence):
+    assert decision_sentence(p_value, 0.05) == sentence
 
 
 def test_the_tested_estimator_stands_first():
