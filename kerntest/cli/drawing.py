@@ -17,8 +17,6 @@ from rich.text import Text
 from kerntest.report.summaries.words import Cell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import RenderableType
 
     from kerntest.report.summaries.words import ResultTable, Summary
@@ -43,16 +41,6 @@ def summary_text(summary: Summary, *, width: int, colour: bool) -> str:
     if summary.warnings:
         parts.append(Text("Warnings:", style="yellow"))
         parts.append(_labelled([("  -", _held(warning)) for warning in summary.warnings]))
-    return _drawn(Group(*parts), width=width, colour=colour)
-
-
-def sections_text(sections: Sequence[tuple[str, list[tuple[str, str]]]], *, width: int, colour: bool) -> str:
-    """Return lists of terms and texts, each below its heading."""
-    parts: list[RenderableType] = []
-    for heading, rows in sections:
-        parts.append(Text(heading, style="bold"))
-        if rows:
-            parts.append(_labelled([(f"  {label}", text) for label, text in rows]))
     return _drawn(Group(*parts), width=width, colour=colour)
 
 

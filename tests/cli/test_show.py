@@ -187,7 +187,7 @@ def test_kernels_are_listed_for_people_and_for_programs(kerntest, rows):
     assert document["schema"] == "kerntest.kernels/1"
     assert max(map(len, text.splitlines())) <= 100
     for kernel in document["kernels"]:
-        assert f"\n  {kernel['name']}" in text
+        assert f"\n{kernel['name']}" in text
         assert "".join(kernel["formula"].split()) in "".join(text.split())
         assert {type(kernel["positive_definite"]), type(kernel["characteristic"])} == {bool}
     assert [row["formula"] for row in rows("kernels")] == [kernel["formula"] for kernel in document["kernels"]]

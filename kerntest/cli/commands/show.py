@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 
 import kerntest
 from kerntest.cli import options as common
-from kerntest.cli.console import terminal_width, uses_colour
 from kerntest.cli.manual import DocumentedCommand, Manual
 from kerntest.cli.run import Run, check_stdin
 from kerntest.errors import UsageError
-from kerntest.report.write import csv_text, json_text, write_standard_output
+from kerntest.report.summaries.words import ResultTable, Summary
+from kerntest.report.write import write_standard_output
 
 FILES = Manual(
     examples={
@@ -85,11 +85,11 @@ def _is_model(path: Path) -> bool:
 
 SCHEMA = "kerntest.kernels/1"
 HEADING = "Kernels k(x, y) of two rows; |x-y| is the Euclidean distance, |x-y|_1 the Manhattan distance"
-ALGEBRA = (
-    ("gaussian(1.5) + 0.5*linear", "sums, products and positive weights"),
-    ("normalise(polynomial(degree=2)) * laplacian^2", "powers and normalisation"),
-    ("age, income: gaussian; city: delta; *: laplacian", "a kernel for each group of columns, multiplied"),
-)
+ALGEBRA = {
+    "gaussian(1.5) + 0.5*linear": "sums, products and positive weights",
+    "normalise(polynomial(degree=2)) * laplacian^2": "powers and normalisation",
+    "age, income: gaussian; city: delta; *: laplacian": "a kernel for each group of columns, multiplied",
+}
 
 KERNELS = Manual(
     examples={
@@ -108,34 +108,27 @@ KERNELS = Manual(
 
 @click.command(cls=DocumentedCommand, manual=KERNELS)
 @common.format_options()
-def kernels(*, output_format: str | None) -> None:
+def kernels(**options: Any) -> None:
     """List the kernels that --kernel knows, with their formulas, and how to combine them."""
     from kerntest.kernels.text import kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
 
     rows = kernel_entries()
-    if output_format in {None, "table"}:
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        write_standard_output(_table(rows), encoding=encoding)
-    elif output_format == "json":
-        algebra = [{"example": example, "meaning": meaning} for example, meaning in ALGEBRA]
-        write_standard_output(json_text({"schema": SCHEMA, "kernels": rows, "algebra": algebra}))
-    else:
-        write_standard_output(csv_text([{**row, "aliases": ";".join(row["aliases"])} for row in rows]))
+    algebra = [{"example": example, "meaning": meaning} for example, meaning in ALGEBRA.items()]
+    listed = SimpleNamespace(to_dict=lambda: {"schema": SCHEMA, "kernels": rows, "algebra": algebra})
+    Run(options).tell(listed, lambda _: _summary(rows), [row | {"aliases": ";".join(row["aliases"])} for row in rows])
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
+def _summary(rows: list[dict[str, Any]]) -> Summary:
     """Return the kernels as people read them."""
-    sections: list[tuple[str, list[tuple[str, str]]]] = [(HEADING, [])]
+    told: dict[str, tuple[str, ...]] = {}
     for row in rows:
         definite = "positive definite" if row["positive_definite"] else "not always positive definite"
         seen = "characteristic" if row["characteristic"] else "not characteristic"
         called = [f"also called {', '.join(row['aliases'])}"] * bool(row["aliases"])
-        details = (row["formula"], "; ".join([definite, seen, *called]), row["remark"])
-        sections.append((f"  {row['usage']}", [("", detail) for detail in details]))
-    sections.append(("Kernels make kernels", list(ALGEBRA)))
-    from kerntest.cli.drawing import sections_text  # noqa: PLC0415 - rich is loaded only to draw
-
-    return sections_text(sections, width=terminal_width(), colour=uses_colour(sys.stdout))
+        told[row["usage"]] = (row["formula"], "; ".join([definite, seen, *called]), row["remark"])
+    told["Kernels make kernels"] = tuple(f"{example}  ({meaning})" for example, meaning in ALGEBRA.items())
+    tables = (ResultTable((("", "text"),), (), title, notes) for title, notes in told.items())
+    return Summary(HEADING, (), "", (), tuple(tables))
 
 
 SHELLS = Manual(
