@@ -103,9 +103,8 @@ class LearnerOptions(_Kernelled):
             check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
         if self.features is not None:
             parse_features(self.features)
-        beside = {"features": self.features is not None, "a bandwidth": self.bandwidth != self.BANDWIDTHS[0]}
-        for what, given in beside.items():
-            self.refuse(self.precomputed and given, f"a precomputed kernel and {what}")
+        self.refuse(self.precomputed and self.features is not None, "a precomputed kernel and features")
+        self.refuse(self.precomputed and self.bandwidth != self.BANDWIDTHS[0], "a precomputed kernel and a bandwidth")
 
     @property
     def precomputed(self) -> bool:

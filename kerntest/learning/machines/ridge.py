@@ -367,15 +367,12 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
 
 def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
     """Return what a reader must know before trusting the regression."""
-    without = chosen = ""
+    without, (fixed_lambda, fixed_bandwidth) = "", fit.fixed
     condition = fit.condition_number
     # A lambda that is rounding itself cannot stand in for the eigenvalues that are.
     if fit.n_zero and condition * np.finfo(np.float64).eps * ROUNDING >= 1:
         without = f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding"
-    fixed_lambda, fixed_bandwidth = fit.fixed
-    if not all(fit.fixed):
-        named = ("lambda and the bandwidth were", "lambda was", "the bandwidth was")[2 * fixed_lambda + fixed_bandwidth]
-        chosen = f"; {named} chosen on {fit.grid.n_rows:,} of them"
+    chosen = "" if all(fit.fixed) else f"; what was not given was chosen on {fit.grid.n_rows:,} of them"
     best = fit.grid.best
     lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
     highest, lowest = (not fixed_lambda and best.lambda_ == end(lambdas) for end in (max, min))

@@ -313,8 +313,7 @@ class Machines:
                 self.factor = points.numeric
             self.matrix = matrix_of(kernel, points)
         if float(np.abs(self.matrix.diagonal).max(initial=0.0)) > LARGEST_VALUE:
-            named = "" if rows.kernel is None else f" {str(rows.kernel)!r}"
-            told = f"the kernel{named} is beyond the range of numbers on these data"
+            told = f"the kernel '{rows.kernel or 'precomputed'}' is beyond the range of numbers on these data"
             hint = "scale the columns, or choose a smaller gain, degree or exponent"
             raise UndecidedError(told, hint=hint, code="undecided.overflow")
 
