@@ -326,8 +326,8 @@ def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[
     emptiest = max(counts, key=counts.__getitem__)
     way_out = f"--exclude {option_value([emptiest])} leaves that column out"
     hint = f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out
-    said, where = f"every row of {table_name} has a missing value: {_per_column(counts)}", {"file": table_name}
-    return DataError(said, hint=hint, code="data.no_rows_left", where={**where, "column": emptiest})
+    said, where = f"every row of {table_name} has a missing value: {_per_column(counts)}", {"column": emptiest}
+    return DataError(said, hint=hint, code="data.no_rows_left", where={"file": table_name, **where})
 
 
 def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
@@ -339,12 +339,9 @@ def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: 
     if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
         hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
     missing = counted(sum(counts.values()), "missing value")
-    return DataError(
-        f"{table.name} has {missing}: {_per_column(counts)} (the first in {table.place(first_row)})",
-        hint=hint,
-        code="data.missing_values",
-        where={**table.where(first_row), "column": next(iter(counts))},
-    )
+    said = f"{table.name} has {missing}: {_per_column(counts)} (the first in {table.place(first_row)})"
+    where = {**table.where(first_row), "column": next(iter(counts))}
+    return DataError(said, hint=hint, code="data.missing_values", where=where)
 
 
 def _per_column(counts: Mapping[str, int]) -> str:
@@ -443,7 +440,7 @@ def laid_below(*columns: Column) -> Column:
     """Return one column of the values of several, categories coded by those of their levels that occur, sorted."""
     first = columns[0]
     if not first.is_category:
-        return replace(first, values=np.concatenate([column.values for column in columns]))
+        return replace(first, values=np.concatenate([one.values for one in columns])) if len(columns) > 1 else first
     levels = tuple(sorted(set().union(*(column.used_levels for column in columns))))
     position = {level: code for code, level in enumerate(levels)}
     codes = [

@@ -330,11 +330,10 @@ def open_source(path: str | Path, name: str | None = None) -> Source:
     plain = [unpacked(content, part) for (part, _), content in zip(found.files, stored, strict=True)]
     parts = tuple((part, content) for (part, _), (content, _) in zip(found.files, plain, strict=True))
     formats = [_format_of(*one, location) for one, (_, location) in zip(parts, found.files, strict=True)]
-    for (part, _), form in zip(parts, formats, strict=True):
-        if form != formats[0]:
-            said = f"is {_TITLES[form]}, but {parts[0][0]} is {_TITLES[formats[0]]}"
-            hint = "files that are read together must have one format"
-            raise bad_file(part, said, hint=hint, code="data.formats_differ")
+    if other := next((place for place, form in enumerate(formats) if form != formats[0]), 0):
+        said = f"is {_TITLES[formats[other]]}, but {parts[0][0]} is {_TITLES[formats[0]]}"
+        hint = "files that are read together must have one format"
+        raise bad_file(parts[other][0], said, hint=hint, code="data.formats_differ")
     return Source(
         name=shown,
         format=formats[0],

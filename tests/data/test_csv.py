@@ -145,11 +145,12 @@ def test_other_forms_are_read_and_told(csv, values, read, told):
         assert read_table("a.csv", categorical="v")["v"].kind == "text"
 
 
-def test_the_decimal_mark_can_be_said(csv):
+def test_the_decimal_mark_can_be_said(csv, streamed):
     path = csv(rows(["1,234", "2,345", "7"]))
     for decimal, values in ((".", [1234, 2345, 7]), (",", [1.234, 2.345, 7])):
         table = read_table(path, decimal=decimal)
         assert (table["v"].values.tolist(), table.warnings) == (values, ())
+        assert streamed(path, "vk", decimal=decimal)["v"] == values
     assert read_table(csv('v,w\n"1,5",x\n"2,5",y\n'), decimal=",")["v"].values.tolist() == [1.5, 2.5]
     assert read_table(csv('v,w\n"1,234.5",x\n"2",y\n'), decimal=".")["v"].values.tolist() == [1234.5, 2]
     assert read_table(csv("v;n\n1,5;1.234.567\n2,5;7\n"), decimal=",")["n"].values.tolist() == [1_234_567, 7]

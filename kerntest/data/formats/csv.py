@@ -276,7 +276,7 @@ class CsvBlocks(BlockReader):
         self._files: list[CsvFile] = []
         for shown, location in found.files:
             self._files.append(self._opened(shown, location))
-        names, warned, self.remarks = dialect.checked_header(self._files[0].header, self._files[0].name)
+        names, warned, _ = dialect.checked_header(self._files[0].header, self._files[0].name)
         self.names, self.warnings = tuple(names), (*found.warnings, *warned)
         self._sizes = [location.stat().st_size for _, location in found.files]
         self.total = sum(self._sizes)
