@@ -33,7 +33,7 @@ SETTLED = 0.1
 # A stage that nothing finishes exactly is also over when the step is so short.
 STUCK_STEP = 1e-5
 # From this width down, each stage ends with an attempt of the active set method to finish.
-FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.3, 2
+FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.5, 2
 
 
 @dataclass(slots=True, eq=False)
@@ -219,9 +219,13 @@ def newton(
         if finish is not None and h <= FINISH_WIDTH and step == 1.0:
             ridge, tolerance = finish
             ways = Falling(max(ridge, h * FINISH_FACTOR / largest), ridge, FINISH_FACTOR, tolerance)
-            point, _ = active_set(system, there, ways, patience=FINISH_PATIENCE, abort=len(free) + 10)
+            point, good = active_set(system, there, ways, patience=FINISH_PATIENCE, abort=len(free) + 10)
             if point.reached:
                 return point
+            if good is not None:
+                # Where it got to, a band as wide as its ridge is nearly right.
+                beta, f, b, h = good.coefficients, good.outputs, good.intercept, min(h, good.ridge * largest / factor)
+                signed = y * (f + b)
         if h <= end or over:
             a = np.clip(y * beta, 0.0, C) if changed == 0 else C * np.clip((margins - signed) / h, 0.0, 1.0)
             change = y * a - beta

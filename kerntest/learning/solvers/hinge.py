@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 Scalar = TypeVar("Scalar", bound=np.generic)
 Guess: TypeAlias = "tuple[Point, float, bool]"
 
-# Rows of the first subset: a sixth of all, within these bounds.
-FEWEST, MOST = 100, 400
+# Rows of the first subset: a sixth of all, within these bounds; up to so many rows there is none.
+FEWEST, MOST, AT_ONCE = 100, 400, 300
 # From so many rows on, a matrix of low rank is replaced by a factor of at most a sixteenth as many columns, or this many.
 FACTOR_ROWS, FACTOR_SHARE, FACTOR_COLUMNS = 1000, 16, 85
 # By how much the factor may change an output if every coefficient is at its bound.
@@ -149,7 +149,7 @@ class _Solver:
         """Return a guess from a random subset on."""
         n, problem = self.n, self.problem
         size = min(MOST, max(FEWEST, n // 6))
-        members = np.arange(n) if n <= 2 * size else _random_subset(problem.signs, size, self.rng)
+        members = np.arange(n) if n <= max(2 * size, AT_ONCE) else _random_subset(problem.signs, size, self.rng)
         K = np.asarray(self.matrix.block(members, members))
         if self._nearly_diagonal(K):
             point = self._by_products(K)
@@ -252,7 +252,9 @@ class _Solver:
         others[members] = False
         order = np.concatenate([members, self.rng.permutation(np.flatnonzero(others))])
         sizes = _levels(len(members), n, 3, MOST_LEVEL) if G is None else _levels(len(members), n, 6, n)
-        last = LEVEL_WIDTH if G is None else min(FACTOR_WIDTH, FACTOR_CROWD / n)
+        # Small costs fill the coefficients of a narrower band.
+        level_width = LEVEL_WIDTH * max(0.1, min(1.0, self.largest))
+        last = level_width if G is None else min(FACTOR_WIDTH, FACTOR_CROWD / n)
         for level, size in enumerate(sizes):
             taken = np.sort(order[:size])
             part = self.problem.rows(taken, n / size)
@@ -266,9 +268,11 @@ class _Solver:
                 rows = G if size == n else G[taken]
                 f, system = rows @ (coefficients @ G), systems.FactorSystem(rows, part, self.counter)
             start = _width(float(part.costs.max()))
+            if G is None and size == n and self.largest < 1.0:
+                start = level_width
             if G is None:
                 # The last subset is solved a little further, as all rows are.
-                factor, end = 0.1, LEVEL_WIDTH if level >= len(sizes) - 2 else start
+                factor, end = 0.1, level_width if level >= len(sizes) - 2 else start
             else:
                 factor, end = 0.3, last if size == n else FACTOR_WIDTH
                 start = FACTOR_WIDTH if size == n and len(sizes) > 1 else start
