@@ -284,11 +284,11 @@ def test_columns_of_a_mixed_table(text, printed, left_out):
 
 
 def test_each_column_of_an_additive_kernel_has_its_own_median():
-    x, y = table("a b", ""), table("a b", "", seed=1)
-    printed = mmd_test(x, y, kernel="additive", scale="none", null="gamma").kernel
-    pooled = np.concatenate([x.to_numpy(), y.to_numpy()])
+    x, y = table("c a b", ""), table("c a b", "", seed=1)
+    printed = mmd_test(x, y, kernel="a, b: additive", scale="none", null="gamma").kernel
+    pooled = np.concatenate([x[["a", "b"]].to_numpy(), y[["a", "b"]].to_numpy()])
     distances = np.abs(pooled[:, None] - pooled[None, :])[np.triu_indices(len(pooled), 1)]
-    medians = [float(one) for one in printed.removeprefix("additive(").removesuffix(")").split(",")]
+    medians = [float(one) for one in printed.removeprefix("a, b: additive(").removesuffix(")").split(",")]
     np.testing.assert_allclose(medians, np.median(distances, axis=0), rtol=1e-9)
 
 
