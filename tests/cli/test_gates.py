@@ -114,20 +114,3 @@ def test_a_gate_on_rows_learned_from_is_told(kerntest, arguments, gate, way_out)
             "learned from, which"
             not in kerntest(*arguments, "--fail-on", f"{held_out}<0").err.partition("--fail-on")[2]
         )
-
-
-@pytest.mark.parametrize(
-    ("command", "gate", "hint"),
-    [
-        ("predict", "incomplet>0", "did you mean 'incomplete'?"),
-        ("predict", "zzz>0", "numbers are rows, "),
-        ("predict", "model>0", "numbers are rows, "),
-        ("mmd", "zzz>0", "numbers are "),
-        ("hsic", "zzz>0", "numbers are "),
-    ],
-)
-def test_a_gate_on_nothing_is_told_before_anything_is_read(kerntest, command, gate, hint):
-    # Neither file is there.
-    outcome = kerntest(command, "no.kt", "no.csv", "--fail-on", gate)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert hint in outcome.err
