@@ -31,7 +31,7 @@ NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 def lasting(value):
     """Return a record without what passes."""
     if isinstance(value, dict):
-        return {name: lasting(one) for name, one in value.items() if name.rpartition(".")[2] not in PASSING}
+        return {name: lasting(one) for name, one in value.items() if PASSING.isdisjoint(name.split("."))}
     return [lasting(one) for one in value] if isinstance(value, list) else value
 
 
