@@ -50,14 +50,6 @@ def test_median_of_the_pairs_that_differ(metric):
     np.testing.assert_allclose(found.low, np.quantile(distances[distances > 0], 0.05), rtol=1e-12)
 
 
-def test_some_columns():
-    points = points_of(40)
-    chooser = BandwidthChooser(points, 0)
-    alone = BandwidthChooser(points.select(Columns((2,), ())), 0)
-    assert chooser.median("euclidean", Columns((2,), ())) == alone.median("euclidean", None)
-    assert chooser.median("euclidean", Columns((2,), ())) != chooser.median("euclidean", None)
-
-
 def test_rows_beyond_the_range_of_numbers_have_no_bandwidth_and_no_other_warning():
     points = Points.of(np.random.default_rng(0).normal(size=(30, 2)) * 1e307)
     with pytest.raises(UndecidedError, match="beyond the range of numbers"):

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 from catalogue_kernels import kernel_of, mixed_points
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
@@ -14,13 +14,9 @@ from kerntest.inference.nulls.moments import centre
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.matrices import passes
 from kerntest.matrices.passes import (
-    Block,
     CentredProduct,
     Centring,
-    KernelStack,
     LagPairs,
-    LaidOut,
-    add_row_sums,
     plan_blocks,
     sweep,
 )
@@ -97,75 +93,6 @@ def test_exponentials_between_different_rows():
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("tile", [1, 50, 2**16])
-@pytest.mark.parametrize(("n", "circle"), [(17, 17), (30, 24), (300, 300), (301, 270)])
-def test_tiles_of_all_blocks_hold_the_whole_matrix(n, circle, tile, monkeypatch):
-    """Every unordered pair with a row on the circle: once, but the halved lines of the middle lag twice."""
-    monkeypatch.setattr(passes, "TILE_ENTRIES", tile)
-    rows, seen = LaidOut(Points.of(np.arange(n)), circle), np.zeros((n, n))
-    for block in plan_blocks(circle, n - circle):
-        weights = np.ones((block.count, 1))
-        weights[block.halved(circle)] = 0.5
-        filled = np.zeros(circle, dtype=int)
-        for pairs, columns in rows.tiles(block):
-            left = np.broadcast_to(pairs.at_x(pairs.x.numeric[:, 0]), pairs.shape).astype(int)
-            right = np.broadcast_to(pairs.at_y(pairs.y.numeric[:, 0]), pairs.shape).astype(int)
-            for places in ((left, right), (right, left)):
-                np.add.at(seen, places, np.broadcast_to(weights, pairs.shape))
-            filled[columns] += 1
-        assert (filled == 1).all()
-    expected = np.ones((n, n))
-    expected[circle:, circle:] = 0
-    np.testing.assert_array_equal(seen, expected)
-
-
-# The product of a centred kernel matrix with another
-
-
-def centred_product(factor, target, order, circle):
-    """Return the stack for kernels given as texts, and the matrix it stands for along the places of `order`."""
-    n = len(order)
-    x, y, goal = mixed_points(n, 1), mixed_points(n, 2), kernel_of(target)
-    centring = centre(goal, y, Engine(1), hollow=True)[0]
-    M = np.array(naive.u_centred(goal(y).tolist())) * (1.0 if factor is None else kernel_of(factor)(x))
-    rows, kernel = CentredProduct.of(goal, y, centring, None if factor is None else (kernel_of(factor), x))
-    return KernelStack([(rows, (kernel,))], [order], circle, hollow=True), M[order][:, order]
-
-
-TEXTS = (None, "gaussian(1.5)", "delta", "gaussian(1.5)*hamming(2)", "polynomial(2)")
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    circle=st.integers(2, 40),
-    fixed=st.integers(0, 6),
-    texts=st.tuples(st.sampled_from(TEXTS), st.sampled_from(TEXTS[1:])),
-    count=st.integers(1, 25),
-    tile=st.integers(1, 200),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_every_line_of_a_centred_product(*, circle, fixed, texts, count, tile, seed):
-    """Odd and even circles, with and without fixed rows, in blocks and tiles of any size."""
-    n = max(circle + fixed, 4)
-    circle = n - fixed
-    places = np.arange(circle)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passes, "TILE_ENTRIES", tile)
-        stack, M = centred_product(*texts, np.random.default_rng(seed).permutation(n), circle)
-        size = np.abs(M).max()
-        for kind, lines in (("lags", circle // 2 + 1), ("fixed", fixed)):
-            for start in range(0, lines, count):
-                block = Block(kind, start, min(count, lines - start))
-                out = np.full((block.count, circle), np.nan)
-                assert list(stack.lines(0, block, out)) == [0]
-                for row, found in enumerate(out, start=start):
-                    expected = M[circle + row, places] if kind == "fixed" else M[places, (places + row) % circle]
-                    assert_close(found, expected, scale=size)
-    found = stack.fixed_entries(0)
-    assert found.shape == (1, fixed, fixed)
-    assert_close(found[0], M[circle:, circle:], scale=size)
-
-
 # Sums over tiles and lines
 
 
@@ -195,30 +122,16 @@ def test_sweep_by_dense_algebra(n, hollow, monkeypatch):
     assert plain.cubes == 0.0
 
 
-def lines_of(M, block, circle):
-    """Return the entries of a block by its definition."""
-    rows = range(block.start, block.start + block.count)
-    if block.kind == "fixed":
-        return np.array([[M[circle + row, i] for i in range(circle)] for row in rows])
-    return np.array([[M[i, (i + lag) % circle] for i in range(circle)] for lag in rows])
-
-
-@pytest.mark.parametrize("circle", [2, 3, 4, 5, 8, 9, 30, 31])
-@pytest.mark.parametrize("fixed", [0, 1, 4])
-@pytest.mark.parametrize("count", [1, 2, 3, 100])
-def test_row_sums_from_lines(circle, fixed, count):
-    """Any cut of the lines into blocks; lag 0 and, on even circles, lag n/2 hold their entries once."""
-    n = circle + fixed
-    M = np.random.default_rng((circle, fixed)).normal(size=(n, n))
-    M += M.T
-    rows = np.zeros(n)
-    for kind, lines in (("lags", circle // 2 + 1), ("fixed", fixed)):
-        for start in range(0, lines, count):
-            block = Block(kind, start, min(count, lines - start))
-            add_row_sums(rows, lines_of(M, block, circle), block, circle)
-    # The fixed rows among themselves are on no line.
-    rows[circle:] += M[circle:, circle:].sum(axis=1)
-    assert_close(rows, M.sum(axis=1))
+@pytest.mark.parametrize("factor", [None, "gaussian(1.5)", "gaussian(1.5)*hamming(2)"])
+@pytest.mark.parametrize("target", ["delta", "polynomial(2)"])
+def test_the_product_of_a_centred_matrix_with_another(target, factor):
+    x, y, goal = mixed_points(30, 1), mixed_points(30, 2), kernel_of(target)
+    M = np.array(naive.u_centred(goal(y).tolist())) * (1.0 if factor is None else kernel_of(factor)(x))
+    centring = centre(goal, y, Engine(1), hollow=True)[0]
+    rows, kernel = CentredProduct.of(goal, y, centring, None if factor is None else (kernel_of(factor), x))
+    found = kernel(rows)
+    np.fill_diagonal(found, 0.0)
+    assert_close(found, M)
 
 
 @given(circle=st.integers(2, 3000), fixed=st.integers(0, 300), held=st.integers(2, 5000))
