@@ -61,6 +61,14 @@ REFUSED = [
         "--report - is for the report, and stdout gets the s",
         "-o FILE.csv puts the scores",
     ),
+    (
+        "predict m.kt n.csv --fail-on incomplet>0",
+        "--fail-on: the report has no 'incomplet'",
+        "did you mean 'incomplete'?",
+    ),
+    ("predict m.kt n.csv --fail-on model>0", "--fail-on: 'model' is no number in the report", "numbers are rows, "),
+    ("mmd d.csv o.csv --fail-on zzz>0", "--fail-on: the report has no 'zzz'", "numbers are "),
+    ("hsic d.csv o.csv --fail-on zzz>0", "--fail-on: the report has no 'zzz'", "numbers are "),
 ]
 
 
