@@ -213,7 +213,7 @@ def newton(
         few = changed <= SETTLED * len(free)
         stuck = finish is None and few and step < STUCK_STEP
         # Of rows that are all at their bounds a narrower band says more.
-        enough = stuck or ((few or not len(free)) and step == 1.0 and h > end)
+        enough = stuck or (step == 1.0 and (not len(free) or (few and h > end)))
         if not (changed == 0 or inner >= STAGE_STEPS or step == 0.0 or over or enough):
             continue
         if finish is not None and h <= FINISH_WIDTH and step == 1.0:
