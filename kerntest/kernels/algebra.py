@@ -274,7 +274,6 @@ class Power(Modified):
         return f"{self.kernel.enclosed(ATOMIC)}^{format_number(self.exponent)}"
 
 
-@dataclass(frozen=True, slots=True)
 class Normalised(Modified):
     """k(x, y) / sqrt(k(x, x) k(y, y)): 1 on the diagonal. A row with k(x, x) = 0 gives 0."""
 

@@ -135,7 +135,6 @@ def _exponential(distances: Array, factor: float, out: Array | None = None) -> A
     return np.exp(values, out=values)
 
 
-@dataclass(frozen=True, slots=True)
 class Gaussian(BandwidthAtom):
     """k(x, y) = exp(-|x - y|^2 / (2 s^2))."""
 
@@ -154,7 +153,6 @@ class Gaussian(BandwidthAtom):
         return _exponential(pairs.squared_distance(), -1 / (2 * bandwidth**2))
 
 
-@dataclass(frozen=True, slots=True)
 class Laplacian(BandwidthAtom):
     """k(x, y) = exp(-|x - y|_1 / s), with the sum of the absolute differences as distance."""
 
@@ -169,7 +167,6 @@ class Laplacian(BandwidthAtom):
         return pairs.exponential_manhattan(bandwidth)
 
 
-@dataclass(frozen=True, slots=True)
 class Laplacian2(BandwidthAtom):
     """k(x, y) = exp(-|x - y|_2 / s), with the Euclidean distance."""
 
@@ -321,7 +318,6 @@ class Dot(Atom):
         """Return the kernel's values; may be written over `inner`."""
 
 
-@dataclass(frozen=True, slots=True)
 class Linear(Dot):
     """k(x, y) = <x, y>. The test with it compares the means and nothing else."""
 
@@ -385,7 +381,6 @@ def moved_to_origin(points: Points, kernels: Sequence[Kernel]) -> Points:
     return Points(points.numeric - points.numeric.mean(axis=0), points.codes)
 
 
-@dataclass(frozen=True, slots=True)
 class Delta(Atom):
     """k(x, y) = 1 where x and y agree in every column, else 0."""
 
@@ -402,7 +397,6 @@ class Delta(Atom):
         return agree
 
 
-@dataclass(frozen=True, slots=True)
 class Hamming(BandwidthAtom):
     """k(x, y) = exp(-(number of columns in which x and y differ) / h), with h in columns."""
 
