@@ -366,7 +366,7 @@ def standardize(
     correction = deviation.mean(axis=0)
     deviation -= correction
     spread = np.where(constant, 1.0, np.sqrt(np.mean(deviation * deviation, axis=0)))
-    scale = np.where(constant, 1.0, np.ldexp(spread, exponent))
+    scale = np.ldexp(spread, np.where(constant, 0, exponent))
     return deviation / spread, np.ldexp(centre + correction, exponent), scale
 
 

@@ -225,7 +225,8 @@ def _class_lines(result: records.SvmResult, judged: records.ClassificationMetric
 
 def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[ResultTable]:
     """Return precision, recall and F1 of each class, and where its rows went."""
-    more, classes = max(len(judged.classes) - CLASSES_SHOWN, 0), judged.classes[:CLASSES_SHOWN]
+    rarest = sorted(judged.classes, key=lambda one: -one.support)[CLASSES_SHOWN:]
+    more, classes = len(rarest), [one for one in judged.classes if one not in rarest]
     names = [visible(one.name) for one in classes]
     names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
     rows, counts = list[tuple[str, ...]](), list[tuple[str | words.Cell, ...]]()
