@@ -187,6 +187,8 @@ class Copies:
 
 def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies | None:
     """Return which rows are copies of one another; None where chance explains all equal rows."""
+    if _all_different(columns):
+        return None
     hashed = _hashed(columns)
     group, sizes = _grouped(_joined(hashed))
     n, pairs = len(group), float(_pairs(sizes).sum())
@@ -234,6 +236,14 @@ def _hashed(columns: Sequence[Values]) -> list[Keys]:
             keys = (keys ^ (keys >> _SHIFT)) * _MIX
         hashed.append(keys ^ (keys >> _SHIFT))
     return hashed
+
+
+def _all_different(columns: Sequence[Values]) -> bool:
+    """Say whether weighted sums of the columns tell all rows apart: equal rows have equal ones, or not a number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = sum(column * (1.0 / math.sqrt(place)) for place, column in enumerate(columns, start=2))
+    ordered = np.sort(sums)
+    return bool((ordered[1:] > ordered[:-1]).all())
 
 
 def _joined(hashed: Sequence[Keys]) -> Keys:

@@ -66,7 +66,7 @@ class CsvOptions:
         given = cls(**cast("Any", words))
         comment, encoding = given.comment or None, given.encoding
         delimiter = None if given.delimiter is None else _NAMED.get(given.delimiter.casefold(), given.delimiter)
-        close = suggest(str(encoding).casefold(), _ENCODINGS)
+        close = None if encoding is None else suggest(str(encoding).casefold(), _ENCODINGS)
         wrong = {
             "decimal": given.decimal not in DECIMALS
             and (f"decimal must be auto, '.' or ',', not {given.decimal!r}", "auto tells it from the values"),
