@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kerntest import __version__
+from kerntest.dataclass import dataclass
 from kerntest.errors import UsageError, suggest
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ EXIT_CODES = {
 DATA = "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Manual:
     """What a manual says beside the options: what to do and by which line, arguments, notes, and exit codes but for some."""
 

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import chain, combinations, product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kerntest.cli.console import PIPED_WIDTH, is_terminal, progress_bar, say, terminal_width, uses_colour
 from kerntest.cli.manual import DocumentedCommand
 from kerntest.cli.options import Value, contradiction, option
+from kerntest.dataclass import dataclass
 from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.results.record import flatten
 from kerntest.report.summaries.words import plan_notes, plan_summary, show_time, visible
@@ -42,7 +43,7 @@ _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": ope
 _CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gate:
     """What makes a run fail that went well: a verdict, or a number of the report beyond its limit."""
 

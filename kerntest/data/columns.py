@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ from kerntest.data.table import (
     unknown_column,
 )
 from kerntest.data.written_values import FORMS, is_number, strange_levels
+from kerntest.dataclass import dataclass
 from kerntest.errors import (
     DataError,
     UsageError,
@@ -380,7 +381,7 @@ _FEWEST_ROWS_TO_TELL = 20
 _FEWEST_ROWS = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Arranged:
     """Columns of n rows as arrays; of two tables one below the other the first `n_x` rows are those of x."""
 

@@ -22,12 +22,12 @@ Columns that another column all but determines, a code beside its name, say noth
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.data.facts import FEWEST_ROWS, TableFacts, counts_rows, mixed
+from kerntest.dataclass import dataclass
 from kerntest.errors import counted, one_line, option_value
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ MOST_ASKED = 12
 LARGEST_INFLATION = 0.125
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Copies:
     """Rows of which some are copies of others."""
 

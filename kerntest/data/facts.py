@@ -6,7 +6,7 @@ A whole table is one batch. What is told of a single column to people, for `kern
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from kerntest.data.column_types import date_text, first_row, stray_problem
 from kerntest.data.columns import check_usable, laid_below, reason_to_leave_out, standardize
 from kerntest.data.written_values import form_of, forms_in, meant_as, present_counts, strange_levels
+from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, counted, option_value
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return values ^ (values >> _SHIFT_3)
 
 
-@dataclass(slots=True)
+@dataclass()
 class NumberFacts:
     """What is known of the values of one column of numbers, in the order of the rows.
 
@@ -108,7 +109,7 @@ def counts_rows(values: NDArray[np.float64]) -> bool:
     return len(values) >= FEWEST_ROWS and NumberFacts.of(values).counts_rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RandomRows:
     """The rows with the smallest of random keys, ascending: a uniform sample, whatever it is put together from."""
 
@@ -133,7 +134,7 @@ class RandomRows:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class OtherKind:
     """A column that is not of the kind that was asked for, in some rows; `strange` are its levels that are not."""
 
@@ -173,7 +174,7 @@ class OtherKind:
             raise stray_problem(self.column, self.table, self.strange, n_fitting, total, form=form).error
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class TableFacts:
     """What is known of some rows of a table; of numbers and levels from the rows without missing values.
 

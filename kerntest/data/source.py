@@ -12,13 +12,14 @@ import os
 import re
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, bad_file, listed, suggest
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Found:
     """The files that a path means; copies are seen from this machine alone."""
 
@@ -293,7 +294,7 @@ _JSON_KEY = re.compile(rb'\{\s*"[^"]*"\s*:')
 _OTHER_JSON = re.compile(rb"\s*(?:\[\s*\{|\{\s*\n)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """The bytes of one table."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kerntest.data.written_values import FORMS, Form, form_of
+from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, KerntestError, UsageError, bad_file, listed, option_value, suggest
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Kind = Literal["number", "boolean", "text", "date"]
 MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnProblem:
     """Why a column cannot be used as it is; raised only when somebody uses it.
 
@@ -36,7 +37,7 @@ class ColumnProblem:
     kind: Kind | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Remark:
     """What a reader should know of how a column was read."""
 
@@ -45,7 +46,7 @@ class Remark:
     way_out: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Column:
     """One named, typed column of n values.
 
@@ -115,7 +116,7 @@ class Column:
         return replace(self, values=self.values[rows])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Table:
     """Typed columns of equal length, and where they came from.
 
@@ -282,7 +283,7 @@ def refuse_empty(table_name: str, n_rows: int, n_columns: int) -> None:
 # that a row means the same whatever block it is in.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RowBlock:
     """Some rows, one after another."""
 
@@ -291,7 +292,7 @@ class RowBlock:
     first_row: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Piece:
     """Rows that can be worked on apart from all others, in another thread or process.
 
@@ -309,7 +310,7 @@ class Piece:
         yield from (self.read,) if isinstance(self.read, RowBlock) else self.read()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Pieces:
     """All rows in order, to be gone through once."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Literal
+
+from kerntest.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,7 +66,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _PIVOT = 69
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Form:
     """One way in which the values of a column are written; of numbers with a unit it is told by unit and decimal mark."""
 
@@ -91,7 +92,7 @@ class Form:
         return _year_first(text) if value is None and self.kind == "date" else value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dressed:
     """A number with a currency sign or a unit, brackets for minus, a typographer's minus or marks between thousands."""
 
@@ -249,7 +250,7 @@ FEW_SIZES, _OFTEN = 20, 2
 _MOST_UNITS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextMeaning:
     """What the values of a text column would be as numbers or dates, and the other forms that read as many of them."""
 

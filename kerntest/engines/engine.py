@@ -19,13 +19,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError
 
 Item = TypeVar("Item")
@@ -290,7 +291,7 @@ PROBE_ROWS, PROBE_COLUMNS, PROBE_SECONDS, GPU_ROWS = 512, 16, 2e-3, 8192
 CLUSTER_START = 4.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """A computation before it begins.
 

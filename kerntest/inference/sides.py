@@ -5,7 +5,7 @@ Tables are read, missing values left out, columns scaled; what kernels then see 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column
+from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, UsageError, counted, listed, one_of, positive, whole_number
 from kerntest.kernels.base import Array, Columns, Points
 
@@ -49,7 +50,7 @@ FEWEST_ROWS = 4
 ORDER_STREAM = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """The options of a test that are not about reading tables, checked."""
 
@@ -78,7 +79,7 @@ class Options:
         return self.estimator == "unbiased"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """Which columns and rows of the tables to use; each as in `mmd_test` and `hsic_test`."""
 
@@ -105,7 +106,7 @@ class Groups(NamedTuple):
         return " and ".join(dict.fromkeys(one.name for one in self.read))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Variable:
     """n rows of some columns as kernels see them; numbers in their own units are points.numeric * spread + centre."""
 
@@ -153,7 +154,7 @@ class Variable:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sample(Variable):
     """The pooled rows of two tables in canonical order: 1 is the label of X; `origin` counts rows of their own table."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value

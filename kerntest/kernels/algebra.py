@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
+from kerntest.dataclass import dataclass
 from kerntest.kernels import ADDITIVE, NORMALISE
 from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points, raised, refuse_overflow, refused
 
@@ -113,7 +114,7 @@ def _combination(kind: type[Combination], *values: Any) -> Expression:
     return kind(operands)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Constant(Expression):
     """k(x, y) = c for a number c >= 0: it sees nothing of the rows."""
 
@@ -141,7 +142,7 @@ def writeable(values: Array) -> Array:
     return values if values.flags.writeable else values.copy()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Combination(Expression):
     """Two kernels or more, combined entry by entry; operands that are the same operation are opened: (a + b) + c = a + (b + c)."""
 
@@ -223,7 +224,7 @@ class Product(Combination):
         return bool(varying) and all(varying) and all(number.diagonal(nowhere)[0] > 0 for number in numbers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Modified(Expression):
     """One kernel changed in a way that keeps what is known of it."""
 
@@ -239,7 +240,7 @@ class Modified(Expression):
         return replace(self, kernel=parts[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Power(Modified):
     """k(x, y)^p, entry by entry, for a whole p > 0, or any over an infinitely divisible kernel.
 
@@ -303,7 +304,7 @@ class Normalised(Modified):
 # Kernels of some of the columns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnName:
     """A column as the user wrote it; in a wildcard `*` stands for any characters, alone for all that no other group names."""
 
@@ -331,7 +332,7 @@ class ColumnName:
         return quote + self.text.replace(quote, 2 * quote) + quote
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OnColumns(Modified):
     """A kernel that is given only some of the columns, by their positions among those that this one is given.
 

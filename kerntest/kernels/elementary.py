@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from kerntest.dataclass import dataclass
 from kerntest.kernels import ADDITIVE, algebra
 from kerntest.kernels.algebra import POSITIVE, Domain, Expression, Kind, check_number, format_number
 from kerntest.kernels.base import Array, Columns, Metric, Pairs, Points, raised, refuse_overflow, refused
@@ -40,7 +41,7 @@ def argument(domain: Domain, default: float | None) -> Any:
     return field(default=default, metadata={"domain": domain})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Atom(Expression):
     """A kernel whose fields are each made by `argument`."""
 
@@ -84,7 +85,7 @@ def _call(name: str, arguments: Sequence[str]) -> str:
     return f"{name}({', '.join(arguments)})" if arguments else name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BandwidthAtom(Atom):
     """A kernel of distance / bandwidth, in the units of the data; None until `resolve` has chosen one. k(x, x) = 1."""
 
@@ -181,7 +182,7 @@ class Laplacian2(BandwidthAtom):
         return _exponential(distances, -1 / bandwidth, out=distances)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StudentT(BandwidthAtom):
     """k(x, y) = (1 + |x - y|^2 / (df s^2))^(-(df + 1)/2): a gaussian with heavy tails; towards infinite df the gaussian."""
 
@@ -196,7 +197,7 @@ class StudentT(BandwidthAtom):
         return _inverse_power(pairs.squared_distance(), self.df * bandwidth**2, (self.df + 1) / 2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RationalQuadratic(BandwidthAtom):
     """k(x, y) = (1 + |x - y|^2 / (2 alpha s^2))^(-alpha): gaussians of all bandwidths; the smaller alpha, the wider the mix."""
 
@@ -220,7 +221,7 @@ def _inverse_power(squared: Array, scale: float, exponent: float) -> Array:
     return _exponential(np.log1p(values, out=values), -exponent, out=values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Matern(BandwidthAtom):
     """k(x, y) = 2^(1-nu) / Gamma(nu) z^nu K_nu(z) with z = sqrt(2 nu) |x - y| / s.
 
@@ -273,7 +274,7 @@ def _bessel_matern(z: Array, nu: float) -> Array:
     return values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Periodic(Atom):
     """k(x, y) = exp(-2 sum_c sin^2(pi (x_c - y_c) / period) / s^2).
 
@@ -329,7 +330,7 @@ class Linear(Dot):
         return inner
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Polynomial(Dot):
     """k(x, y) = (gain <x, y> + offset)^degree. The test with it compares moments up to order `degree`."""
 
@@ -351,7 +352,7 @@ class Polynomial(Dot):
         return raised(np.add(inner, self.offset, out=inner), self.degree)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exponential(Dot):
     """k(x, y) = exp(gain <x, y>), with one over the square of a length as gain.
 
@@ -412,7 +413,7 @@ class Hamming(BandwidthAtom):
         return _exponential(pairs.all_mismatches(), -1 / bandwidth)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Additive(Expression):
     """k(x, y) = sum_c exp(-(x_c - y_c)^2 / (2 s_c^2)) + (number of category columns in which x and y agree).
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -20,6 +20,7 @@ from kerntest import __version__
 from kerntest.data.columns import match_names
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of, plan_wanted, tell
 from kerntest.errors import DataError, UsageError, counted, listed, one_of, telling
 from kerntest.learning.rows.model_outputs import ROW, Sums, columns_to_write
@@ -250,7 +251,7 @@ def _applied(
         }
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Applied:
     """What came of rows: how many there were, how many were complete, and what is told of those."""
 
@@ -273,7 +274,7 @@ class Applied:
             self.sums[name] = self.sums.get(name, Sums()).plus(sums)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _RowWork:
     """What is done with the rows of a piece, wherever that is."""
 

@@ -48,7 +48,7 @@ import stat
 import struct
 import zipfile
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -59,6 +59,7 @@ from numpy.typing import NDArray
 
 from kerntest import __version__
 from kerntest.data.source import PARQUET_MAGIC, open_file, unreadable
+from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, ModelError, UsageError, listed, one_line, shown_value
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.text import parse_kernel
@@ -98,7 +99,7 @@ _TYPES = {
 } | {"Array": Array, "NDArray": NDArray}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Member:
     """What the manifest says of an array; the digest is that of the whole member."""
 
@@ -113,7 +114,7 @@ class Member:
         return None if self.nbytes == size else f"nbytes must be {size}, as dtype and shape say, not {self.nbytes}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ModelFile:
     """What a model file holds, checked; what the learner put into the manifest only for being JSON. Arrays are read-only.
 

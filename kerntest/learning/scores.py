@@ -7,13 +7,13 @@ should be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve
 from scipy.special import expit, ndtri
 
+from kerntest.dataclass import dataclass
 from kerntest.report.results import learning_record as records
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def root_mean_square(values: Array) -> float:
     return float(np.sqrt(np.square(values / largest).mean())) * largest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sigmoid:
     """The probability of the positive class as a function of the score f: 1 / (1 + exp(slope f + offset))."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, enough_for
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
@@ -265,7 +265,7 @@ def _parts(rows: int, width: int, entries: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FeatureMap:
     """Features z(x) of a kernel with <z(x), z(y)> near k(x, y), for more rows than kernel matrices bear.
 
@@ -370,7 +370,7 @@ def feature_error(features: FeatureMap, points: Points, engine: Engine, seed: in
 EXPANSION_BLOCK = 2**18
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Expansion:
     """J functions over the same m centres, of a kernel bound to their columns; coefficients have shape (m, J)."""
 
@@ -385,7 +385,7 @@ class Expansion:
         return None if fits else "its centres, coefficients and intercepts do not fit together"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GivenExpansion:
     """The same for features or a precomputed matrix: `columns` says which of theirs the coefficients belong to."""
 
@@ -440,7 +440,7 @@ def as_points(rows: Points | Array) -> Points:
 FIRST = 256
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Directions:
     """Orthonormal axes (r, k) of largest variance and their eigenvalues (k,); the mean of the rows (r,), the trace of Z'HZ."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, allowed_bytes
 from kerntest.kernels.base import ROUNDING_UNITS, Array, DensePairs, Kernel, Points, left_factor, right_factor
 from kerntest.kernels.elementary import Gaussian
@@ -293,7 +293,7 @@ START_STREAM = 5
 EQUAL_ENTRIES = 1e-8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Eigenpairs:
     """The largest eigenvalues (k,), descending, with orthonormal eigenvectors (n, k); `smallest` is the least one seen."""
 
@@ -366,7 +366,7 @@ def _block_lanczos(matrix: CentredMatrix, wanted: int, seed: int) -> Eigenpairs:
     return Eigenpairs(found.values[0], found.vectors[0].T, smallest, "lanczos", converged)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Leading:
     """The k largest eigenvalues of b operators (b, k), descending, with eigenvectors (b, k, n); the least ones seen (b,)."""
 

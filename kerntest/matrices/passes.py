@@ -8,13 +8,13 @@ their own: one line for each of them, against every row of the circle.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, enough_for
 from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Pairs, Points, left_factor, right_factor
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TILE = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Centring:
     """How K becomes its centring A: A_ij = K_ij - row_i - row_j + grand, `hollow` with a zero diagonal (U-centring)."""
 
@@ -36,7 +36,7 @@ class Centring:
     hollow: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CentredProduct(Kernel):
     """The kernel of A o L off its diagonal, A a centring of K: its rows carry their part of the centring as a column."""
 
@@ -76,7 +76,7 @@ class CentredProduct(Kernel):
         return values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sweep:
     """Sums over a symmetric matrix M: M V, sum_ij M_ij^2, and if asked for sum_j M_ij^2, shape (n, 1), and sum_ij M_ij^3."""
 
@@ -181,7 +181,7 @@ FEW_COLUMNS = 2
 FAR = 64.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
     """Lines [start, start + count) of one kind: circular diagonals ("lags"), or fixed rows against the circle."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions
 from kerntest.data.source import Found, Source, open_file, unpacked_stream
 from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
 from kerntest.data.written_values import PLAIN, THOUSANDS, form_of, has_comma, is_number, marked_number, present_counts
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, bad_file, listed, option_value
 
@@ -38,7 +39,7 @@ _ENCODED = pa.dictionary(pa.int32(), pa.string())
 _LEADING_ZERO = r"^[ \t]*[+-]?0[0-9xX]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Rows:
     """Rows of CSV files with one header, as text that can be parsed again with other types in mind."""
 

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, cast
@@ -18,6 +18,7 @@ from kerntest.data.columns import Patterns, split_patterns
 from kerntest.data.source import find_files, format_of_head, head_of, open_file, unpacked_stream
 from kerntest.data.table import MISSING, Remark, comment_hint, no_header_hint, refuse_duplicates, told_apart
 from kerntest.data.written_values import is_number
+from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, UsageError, bad_file, counted, suggest
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class CsvWords(TypedDict, total=False):
     comment: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CsvOptions:
     """How CSV is written."""
 
@@ -187,7 +188,7 @@ def row_lines(text: bytes, delimiter: str) -> NDArray[np.int64]:
     return np.asarray(np.searchsorted(np.flatnonzero(octets == _LINE_FEED), begins[~blank]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CsvFile:
     """One file: its text, or where that is stored, and where in it the header ends."""
 

@@ -7,7 +7,7 @@ import platform
 import re
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +32,7 @@ from kerntest.data.table import (
     refuse_empty,
     told_apart,
 )
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import refuse_to_read
 from kerntest.errors import DataError, bad_file, one_line
 
@@ -124,7 +125,7 @@ def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: S
 # Row group by row group.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _SeenFile:
     """One file, as it was when the work began."""
 
@@ -167,7 +168,7 @@ def _footer(location: str, size: int, changed: int) -> Any:
     return parquet.read_metadata(location)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Stretch:
     """The blocks of row groups one after another that begin at their rows from `start` on, before `stop`.
 
@@ -182,7 +183,7 @@ class _Stretch:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Layout:
     """What blocks are made of rows."""
 

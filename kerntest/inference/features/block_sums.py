@@ -7,13 +7,14 @@ exchangeability (Domingo-Enrich, Dwivedi and Mackey 2025, "Cheap permutation tes
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.data.facts import mixed
+from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError, bad_file
 from kerntest.inference import exact, verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
@@ -89,7 +90,7 @@ def random_places(rows: NDArray[np.integer], n: int, seed: int, stream: int) -> 
     return places.astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blocks:
     """How n rows of one table lie in blocks: `free` ones of `size` rows each, and a few `fixed` that keep their table."""
 
@@ -174,7 +175,7 @@ def _frequencies(kernel: Kernel, p: int, count: int, seed: int) -> Array:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BlockSums:
     """The second pass of a two-sample test: sums of the features of F kernels over blocks of random rows.
 

@@ -7,13 +7,14 @@ of all entries of s = (1, z_x, a, z_y, b). Nothing of size n is ever held.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.data.diagnostics import copies_warning, counters
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine
 from kerntest.errors import UsageError
 from kerntest.inference import exact, sides
@@ -51,7 +52,7 @@ SPLIT_STREAM = 6
 MOST_DRAWN = 10**9 - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SideFeatures:
     """Features of one of the two variables of a row, of some of its columns.
 
@@ -87,7 +88,7 @@ class SideFeatures:
         return values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ProductSums:
     """The second pass of a test of independence: sums of the products of all entries of s = (1, z_x, a, z_y, b)."""
 

@@ -13,12 +13,12 @@ so that each kernel value is computed once whatever the number of relabellings, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, enough_for
 from kerntest.errors import counted
 from kerntest.inference.nulls.permutation import tie_tolerance

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.relabelling.shifts import (
     circle_length,

@@ -25,13 +25,13 @@ where U-centring takes out the diagonals d and e of both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import PIECES, Engine, Progress, enough_for, in_pieces
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import Effect, centring_divisors, dependences
@@ -193,7 +193,7 @@ def _added(partials: Iterator[Partial]) -> Partial:
     return total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Lines:
     """The work on neighbouring blocks of two stacks, for the pairs that are wanted: one after another, or `stacked`.
 

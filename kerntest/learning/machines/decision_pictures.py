@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from kerntest.dataclass import dataclass
 from kerntest.errors import counted
 from kerntest.kernels.base import Points
 from kerntest.learning import fit_pictures
@@ -43,7 +43,7 @@ TINT = 0.25
 Metrics: TypeAlias = "ClassificationMetrics | RegressionMetrics | None"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ScoredRows:
     """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,6 +14,7 @@ from kerntest.data.column_types import as_text, missing_hint, value_problem
 from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, infinity, standardize
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
+from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, counted, listed, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import bind
@@ -38,7 +38,7 @@ _BY_POSITION = re.compile(r"x[1-9]\d*", re.ASCII)
 _NUMBER_WITH_COMMA = re.compile(r"\s*[+-]?[\d.]+(?:,\d+)+[\d.]*\s*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnSpec:
     """One column as a learner was fitted to it.
 
@@ -81,7 +81,7 @@ class ColumnSpec:
         return form_of(self.written or ("date, year first" if self.kind == "date" else ""))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Encoder:
     """The way from typed columns to the features of a learner.
 

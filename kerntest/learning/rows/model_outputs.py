@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
+from kerntest.dataclass import dataclass
 from kerntest.errors import ModelError, UndecidedError, UsageError, counted, positive
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel

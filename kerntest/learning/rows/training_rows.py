@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
@@ -24,6 +24,7 @@ from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Column, Kind, Table
 from kerntest.data.written_values import is_number
+from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, UsageError, counted, listed, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
@@ -51,7 +52,7 @@ LARGEST_TARGET = 1e250
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-75, 1e75
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainingOptions:
     """Which columns and rows to learn from."""
 
@@ -72,7 +73,7 @@ class TrainingOptions:
         return [*targets, *beside, *([] if self.cluster is None else [self.cluster])]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Labelled:
     """Rows without missing values: the columns to learn from, their targets, and what else goes along.
 
@@ -167,7 +168,7 @@ def _whole_rows(
     return Labelled(table, features, predicted.columns, warnings, others.columns, cluster)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConstantColumn:
     """A column with one number in all training rows, kept for its place among the columns of pre-images."""
 
@@ -176,7 +177,7 @@ class ConstantColumn:
     value: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TrainingRows:
     """Rows as they are learned from: n points, or a matrix of n x n kernel values, and what they are to become.
 
@@ -220,7 +221,7 @@ class TrainingRows:
         return _some(self, rows, "points", "targets", "codes", "weights", "clusters")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChosenKernel:
     """A kernel for the columns of a table, before (`free`) and after its bandwidths were chosen by a `rule` in words.
 
@@ -321,7 +322,7 @@ def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
 # Targets and weights.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Classes:
     """The classes of a target of this kind, sorted: numbers by value, texts by their characters."""
 

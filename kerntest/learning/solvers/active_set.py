@@ -9,10 +9,11 @@ and says so: Newton's method on the smoothed hinge is for them. See Hintermuelle
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from kerntest.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ STUCK_STEP = 1e-5
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.5, 2
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Sets:
     """Which rows are free and which at their upper bound; the others are at zero."""
 
@@ -44,7 +45,7 @@ class Sets:
     upper: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Point:
     """Coefficients, outputs and intercept, with the sets that led there.
 

@@ -21,12 +21,12 @@ centres themselves as that part; a few times as many rows save most of the steps
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
+from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, enough_for
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
@@ -77,7 +77,7 @@ PROBES = 16
 STREAM = 5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CentredSpectrum:
     """Orthonormal eigenvectors of A, as columns, that are orthogonal to s, with their eigenvalues in ascending order.
 
@@ -292,7 +292,7 @@ def _solved(G: Array, right: Array) -> Array:
         return np.asarray(lstsq(G, right, check_finite=False)[0])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Regressions:
     """All ridge regressions of some rows with one kernel, or with features, of which `values` has those of the rows.
 

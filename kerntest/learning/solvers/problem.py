@@ -23,13 +23,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import blas, lapack
+
+from kerntest.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +62,7 @@ SOME, PRODUCTS, LEAST_PRODUCTS, ROUGHLY, LEFT = 4, 20, 50, 0.01, 4.0
 ATTEMPTS = 7
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Signs y (1 or -1), costs C and margins o of n rows, and the sum of the coefficients, delta."""
 
@@ -162,7 +164,7 @@ class Problem:
         return Solution(coefficients, intercept, outputs, *certificate, iterations, bool(gap <= tolerance), method)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Coefficients beta, intercept b and outputs K beta, with their certificate.
 
@@ -211,7 +213,7 @@ def _product(values: Array, A: Entries) -> Array:
     return np.asarray(values @ A)
 
 
-@dataclass(slots=True)
+@dataclass()
 class Counter:
     """How many systems were solved for one problem."""
 

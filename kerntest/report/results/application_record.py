@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kerntest.dataclass import dataclass
 from kerntest.errors import counted, listed, shown_value
 from kerntest.report.results.record import Record
 from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, name_list, number, percent, visible
@@ -18,7 +18,7 @@ CLASSES_SHOWN = 12
 VALUES_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnknownLevels(Record):
     """Values of a column that no training row had, at most 20, as they were met, and how many rows hold one."""
 
@@ -32,7 +32,7 @@ class UnknownLevels(Record):
         return listed([shown_value(value) for value in self.values], VALUES_SHOWN)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NumberSummary(Record):
     """Predicted numbers: their range and their mean."""
 
@@ -41,7 +41,7 @@ class NumberSummary(Record):
     maximum: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnError(Record):
     """How far pre-images are from the values of a column.
 
@@ -54,7 +54,7 @@ class ColumnError(Record):
     changed: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ApplicationReport(Record):
     """A model applied to a table.
 
@@ -117,7 +117,7 @@ class ApplicationReport(Record):
         return Summary(title, there, decision, tuple(map(visible, self.warnings)), answer="Result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PredictionReport(ApplicationReport):
     """A model applied to a table: what it predicts.
 
@@ -160,7 +160,7 @@ class PredictionReport(ApplicationReport):
         return self.told("Prediction", f"{self.task}{target}", lines, f"{self.predicted:,} of {{}} have a prediction")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TransformReport(ApplicationReport):
     """Components applied to a table.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from kerntest.dataclass import dataclass
 from kerntest.report.results.record import AnyTestResult, Record, StatisticResult
 
 if TYPE_CHECKING:
     from kerntest.report.results.record import FamilyRecord, Null
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelPair(Record):
     """One pair of kernels of a family: its statistic in null standard deviations, its own p-value, and its excess."""
 
@@ -27,7 +27,7 @@ class KernelPair(Record):
         return f"{self.kernel_x} on x, {self.kernel_y} on y"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lags(Record):
     """The shifts of a test of two series.
 
@@ -50,7 +50,7 @@ class Lags(Record):
     statistic_at_strongest: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PairApproximation(Record):
     """Explicit features that stood for the kernels of both sides.
 
@@ -85,7 +85,7 @@ class PairApproximation(Record):
     fixed_rows: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class IndependenceResult(StatisticResult):
     """The result of an independence test.
 
@@ -154,7 +154,7 @@ class IndependenceResult(StatisticResult):
     approximation: PairApproximation | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PairEffect(Record):
     """One pair of columns of a screen.
 
@@ -207,7 +207,7 @@ class PairEffect(Record):
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScreenResult(AnyTestResult):
     """Every pair of columns of a table, or every column against a target, ranked by how surely they depend.
 
@@ -242,7 +242,7 @@ class ScreenResult(AnyTestResult):
     pairs: tuple[PairEffect, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SelectedColumn(Record):
     """One step of a greedy selection.
 
@@ -276,7 +276,7 @@ class SelectedColumn(Record):
     significant: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectionResult(AnyTestResult):
     """Columns selected one after another for their joint dependence with a target.
 
@@ -298,7 +298,7 @@ class SelectionResult(AnyTestResult):
     null: Null
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JointGroup(Record):
     """One group of columns of a joint test, and its kernel."""
 
@@ -306,7 +306,7 @@ class JointGroup(Record):
     kernel: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupPair(Record):
     """Two groups of a joint test tested by themselves: the HSIC test at the same kernels, by moments."""
 
@@ -317,7 +317,7 @@ class GroupPair(Record):
     p_value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JointResult(StatisticResult):
     """The result of a test of joint independence of several groups (dHSIC).
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ import kerntest
 from kerntest.data.columns import named_columns
 from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
 from kerntest.data.read import read_table
+from kerntest.dataclass import dataclass
 from kerntest.errors import counted, telling
 from kerntest.report.results.record import Record
 from kerntest.report.summaries import words
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LevelCount(Record):
     """One value of a text or boolean column, and how many rows hold it."""
 
@@ -32,7 +32,7 @@ class LevelCount(Record):
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnReport(Record):
     """One column.
 
@@ -81,7 +81,7 @@ class ColumnReport(Record):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TableReport(Record):
     """A table: where it came from, and its columns. Field by field this is the JSON of `kerntest inspect`.
 
@@ -278,7 +278,7 @@ def _column_report(column: Column, table: Table) -> ColumnReport:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelColumn(Record):
     """A column that a model was fitted to.
 
@@ -303,7 +303,7 @@ class ModelColumn(Record):
     written: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelReport(Record):
     """A model file.
 

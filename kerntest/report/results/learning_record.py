@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kerntest.dataclass import dataclass
 from kerntest.report.results.record import Record
 
 if TYPE_CHECKING:
     from kerntest.report.results.record import Provenance
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClassMetrics(Record):
     """One class of a classifier.
 
@@ -36,7 +36,7 @@ class ClassMetrics(Record):
     support: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClassificationMetrics(Record):
     """How well a classifier predicts the classes of some rows.
 
@@ -79,7 +79,7 @@ class ClassificationMetrics(Record):
     brier: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RegressionMetrics(Record):
     """How well a regression predicts the numbers of some rows, in their own units.
 
@@ -105,7 +105,7 @@ class RegressionMetrics(Record):
     max_error: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grid(Record):
     """Cells that were tried, the chosen one at a place among them by a rule for ties; their score is that of so many folds."""
 
@@ -131,7 +131,7 @@ class Grid(Record):
         return called, [tuple(cells) for _, cells in groupby(self.cells, key=lambda cell: cell.multiple)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GridCell(Record):
     """One cost and bandwidth of a grid, the bandwidth as a multiple of the median too; the mean is that over the folds."""
 
@@ -143,7 +143,7 @@ class GridCell(Record):
     standard_error: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GridSearch(Grid):
     """A grid of costs and bandwidths judged by cross-validation inside the training part.
 
@@ -167,7 +167,7 @@ class GridSearch(Grid):
     OPTION, SCORE, SIGN = "C", "mean", 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Baseline(Record):
     """The nearest-mean classifier with the same kernel, on the rows that the machine is judged by."""
 
@@ -176,7 +176,7 @@ class Baseline(Record):
     balanced_accuracy: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LearnerResult(Record):
     """What the results of all learners hold.
 
@@ -221,7 +221,7 @@ class LearnerResult(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PredictorResult(LearnerResult):
     """What the results of learners with a target hold, beside what all learners have.
 
@@ -244,7 +244,7 @@ class PredictorResult(LearnerResult):
     n_clusters: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SvmResult(PredictorResult):
     """A fitted support vector machine, judged.
 
@@ -310,7 +310,7 @@ class SvmResult(PredictorResult):
     grid: GridSearch | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RidgeCell(Record):
     """One lambda and bandwidth of a grid, with what the criterion says: smaller is better."""
 
@@ -322,7 +322,7 @@ class RidgeCell(Record):
     effective_df: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RidgeGrid(Grid):
     """A grid of lambdas and bandwidths on the training rows.
 
@@ -351,7 +351,7 @@ class RidgeGrid(Grid):
     OPTION, SCORE, SIGN = "lambda_", "score", -1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IntervalMetrics(RegressionMetrics):
     """How well numbers are predicted; of several targets each value is a mean, of the RMSE the root mean square.
 
@@ -366,7 +366,7 @@ class IntervalMetrics(RegressionMetrics):
     coverage: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TargetFit(Record):
     """One target of a regression.
 
@@ -396,7 +396,7 @@ class TargetFit(Record):
     test: IntervalMetrics | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RidgeResult(PredictorResult):
     """A fitted kernel ridge regression, judged.
 
@@ -465,7 +465,7 @@ class RidgeResult(PredictorResult):
     grid: RidgeGrid | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ComponentAssociation(Record):
     """How a column goes with each component, on the training rows.
 
@@ -484,7 +484,7 @@ class ComponentAssociation(Record):
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KpcaPart(Record):
     """How much of some rows the components explain.
 
@@ -503,7 +503,7 @@ class KpcaPart(Record):
     residual: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KpcaResult(LearnerResult):
     """Kernel principal components of a table.
 

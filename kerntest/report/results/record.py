@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from kerntest.dataclass import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +57,7 @@ def library_versions() -> dict[str, str | None]:
     return {name: getattr(sys.modules.get(name), "__version__", None) for name in LIBRARIES}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InputRecord(Record):
     """One input: its name as typed, its rows as read and as used, and the checksum of its bytes (None for arrays).
 
@@ -80,7 +82,7 @@ class InputRecord(Record):
         return cls(table.name, table.format, table.n_rows, rows_used, *told)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Provenance(Record):
     """What is needed to run the same test, or fit the same model, again and get the same numbers.
 
@@ -102,7 +104,7 @@ class Provenance(Record):
     device_error: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Null(Record):
     """How the p-value was found.
 
@@ -141,7 +143,7 @@ class Null(Record):
     kurtosis: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FamilyMember(Record):
     """One kernel of a family.
 
@@ -162,7 +164,7 @@ class FamilyMember(Record):
     excess: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FamilyRecord(Record):
     """Several kernels, or pairs of kernels, judged together by one exact p-value.
 
@@ -187,7 +189,7 @@ class FamilyRecord(Record):
     p_clearest: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MinimumEffect(Record):
     """Whether the difference is as large as was asked for.
 
@@ -213,7 +215,7 @@ class MinimumEffect(Record):
     reached: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnContents(Record):
     """What one sample holds in a column, in the column's own units.
 
@@ -242,7 +244,7 @@ class ColumnContents(Record):
     share: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnEffect(Record):
     """One column tested alone, and all the others without it.
 
@@ -274,7 +276,7 @@ class ColumnEffect(Record):
     y: ColumnContents | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TypicalRow(Record):
     """A row that is much more typical of its own sample than of the other.
 
@@ -299,7 +301,7 @@ class TypicalRow(Record):
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Explanation(Record):
     """Where two samples differ: columns by how much each differs alone, and the most typical rows of each."""
 
@@ -307,7 +309,7 @@ class Explanation(Record):
     rows: tuple[TypicalRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Approximation(Record):
     """Explicit features that stood for a kernel, and the blocks that relabellings moved.
 
@@ -345,7 +347,7 @@ class Approximation(Record):
     fixed_rows: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AnyTestResult(Record):
     """What the results of all tests have.
 
@@ -369,7 +371,7 @@ class AnyTestResult(Record):
     provenance: Provenance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StatisticResult(AnyTestResult):
     """What the results of tests by one statistic have.
 
@@ -390,7 +392,7 @@ class StatisticResult(AnyTestResult):
     null: Null
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TwoSampleResult(StatisticResult):
     """The result of a two-sample test. Field by field this is the JSON of `kerntest mmd`.
 

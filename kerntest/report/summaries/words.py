@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from kerntest.dataclass import dataclass
 from kerntest.errors import counted
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Cell(NamedTuple):
     role: Literal["", "chosen", "right", "doubtful", "wrong"] = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResultTable:
     """A table for people, as columns of (heading, kind) and rows of cells.
 
@@ -53,7 +53,7 @@ class ResultTable:
     lettered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
     """A result in words: labelled lines (no label where a text goes on), tables, and after `answer` the decision."""
 
