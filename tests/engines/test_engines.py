@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -198,11 +199,17 @@ def screened(holes):
 
 
 def learned():
+    """Return what is found by a grid, by a regression, and by a model for the rows of files, which workers read."""
     X, y = numbers(400, 2), numbers(400, 3)[:, 1]
     a, b = numbers(60, 2).T
     table = pa.table({"a": a, "b": b, "t": np.where(a > 0, "yes", "no")})
-    grid = kerntest.train_svm(table, "t", kernel="linear", grid=True).to_dict()["grid"]
-    return grid, kerntest.KernelRidge(0.1).fit(X, y).predict(np.tile(X, (12, 1))).tolist()
+    with TemporaryDirectory() as folder:
+        model, parts, out = f"{folder}/m.kt", f"{folder}/rows.parquet", f"{folder}/out.parquet"
+        grid = kerntest.train_svm(table, "t", kernel="linear", grid=True, output=model).to_dict()["grid"]
+        parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), parts, row_group_size=90)
+        told = kerntest.predict_file(model, parts, decision=True, output=out, block=40).predictions
+        decided = parquet.read_table(out).to_pydict()
+    return grid, kerntest.KernelRidge(0.1).fit(X, y).predict(np.tile(X, (12, 1))).tolist(), told, decided
 
 
 def found_by(test, *tables, **options):
@@ -253,56 +260,13 @@ def test_results_are_the_same_on_every_engine(on, case, away):
     assert_alike(found, expected, share=STATISTIC)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Return a folder with models, a folder of Parquet, and the same rows as CSV."""
-    path, rows = tmp_path_factory.mktemp("cluster"), 500
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"size": rng.normal(size=rows), "colour": rng.choice(["red", "green"], rows)})
-    train = table[:80].assign(kind=np.where(table["size"][:80] > 0, "large", "small"))
-    train.to_csv(path / "train.csv", index=False)
-    kerntest.train_svm(path / "train.csv", "kind", output=path / "kind.kt")
-    kerntest.train_kpca(path / "train.csv", exclude="kind", components=2, output=path / "axes.kt")
-    (path / "parts").mkdir()
-    for place, part in enumerate((table[:200], table[200:290], table[290:])):
-        parquet.write_table(pa.Table.from_pandas(part), path / "parts" / f"{place}.parquet", row_group_size=100)
-    table.loc[[440, 444], "size"] = np.nan
-    table.to_csv(path / "rows.csv", index=False)
-    return path
-
-
-def applied(folder, function, model, data, **options):
-    """Return the output as a frame, and what is told of the rows."""
-    output = folder / "out.parquet"
-    report = function(folder / model, folder / data, output=output, **options).to_dict()
-    return pd.read_parquet(output), {name: value for name, value in report.items() if name != "seconds"}
-
-
-@pytest.mark.parametrize(
-    ("function", "model", "options"),
-    [
-        (kerntest.predict_file, "kind.kt", {"decision": True, "keep": "*"}),
-        (kerntest.transform_file, "axes.kt", {"residual": True}),
-        (kerntest.transform_file, "axes.kt", {"reconstruct": True}),
-    ],
-)
-@pytest.mark.parametrize("data", ["parts", "rows.csv"])
-def test_workers_read_and_apply_pieces_of_files(folder, on, function, model, options, data):  # noqa: PLR0917 - fixtures
-    more = {"block": 40} if data == "parts" else {"block": 3000, "missing": "empty"}
-    expected, told = applied(folder, function, model, data, threads=1, **options, **more)
-    steps = []
-    with on("dask"):
-        found, told_there = applied(
-            folder, function, model, data, progress=lambda *step: steps.append(step), **options, **more
-        )
-    pd.testing.assert_frame_equal(found, expected, rtol=STATISTIC, atol=STATISTIC)
-    assert_alike(told_there, told)
-    assert steps[-1][0] == steps[-1][1]
-
-
-def test_errors_of_pieces_come_back_with_their_lines(folder, on):
-    with on("dask"), pytest.raises(DataError, match=r"rows\.csv, line 442: column 'size' has no value") as caught:
-        applied(folder, kerntest.predict_file, "kind.kt", "rows.csv", block=1500)
+def test_errors_of_pieces_of_a_file_come_back_with_their_lines(on, tmp_path):
+    table = frame(500, "ab").assign(t=np.arange(500.0))
+    kerntest.train_ridge(table, "t", lambda_=0.1, output=tmp_path / "m.kt")
+    table.loc[[440, 444], "a"] = np.nan
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    with on("dask"), pytest.raises(DataError, match=r"rows\.csv, line 442: column 'a' has no value") as caught:
+        kerntest.predict_file(tmp_path / "m.kt", tmp_path / "rows.csv", output=tmp_path / "out.csv", block=3000)
     assert caught.value.where["line"] == 442
     assert "--missing drop" in caught.value.hint
 
