@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from model_archives import archive, members_of
 from pyarrow import parquet
 
 from kerntest import SVM, DataWarning, KernelRidge, inspect_model, predict_file, read_table
-from kerntest.errors import DataError, ModelError
+from kerntest.errors import DataError
 
 HEADER = "age,city,member,joined,code"
 ROWS = ("31,Bonn,true,2024-01-01,007", "45,Ulm,false,2024-02-01,012", "27,Bonn,true,2024-03-01,007")
@@ -324,69 +323,3 @@ def test_columns_that_cannot_be_used_are_refused_only_where_the_model_needs_them
     with pytest.raises(DataError, match="column 'a' is of type list") as caught:
         applied(model, read_table("turned.parquet", name="turned.parquet"))
     assert "was fitted to number there" in caught.value.hint
-
-
-# What strangers may have written.
-
-NUMBER = {"name": "a", "kind": "number", "centre": 3.0, "spread": 2.0}
-TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
-PLAIN = {"columns": [NUMBER, TEXT], "scale": "standardize"}
-
-
-@pytest.fixture
-def rewritten(tmp_path, table):
-    """Return a function that writes a model again with another encoder, and gives its path."""
-    path = tmp_path / "m.model"
-    KernelRidge(0.1).fit(table("a,b", "1,x", "5,y", "1,y", "5,x"), TARGETS).save(path)
-    manifest, members = members_of(path.read_bytes())
-    assert manifest["encoder"] == PLAIN
-
-    def rewrite(plain):
-        path.write_bytes(archive(manifest | {"encoder": plain}, members))
-        return path
-
-    return rewrite
-
-
-def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_them(rewritten, tmp_path):
-    whole = {**PLAIN, "columns": [{**NUMBER, "centre": 3, "spread": 2}, TEXT], "na": ["-", "NA"]}
-    model = KernelRidge.load(rewritten(whole))
-    model.save(tmp_path / "again.kt")
-    assert members_of((tmp_path / "again.kt").read_bytes())[0]["encoder"] == {**PLAIN, "na": ["-", "NA"]}
-
-
-@pytest.mark.parametrize(
-    ("plain", "message"),
-    [
-        ({"columns": [NUMBER]}, "encoder.scale is missing"),
-        ({"scale": "log", "columns": [NUMBER]}, "encoder.scale must be 'standardize' or 'none', not 'log'"),
-        ({"scale": "none", "columns": [NUMBER]}, "encoder.scale must be 'standardize' where"),
-        ({"scale": "standardize", "columns": []}, "encoder.columns must be one column or more"),
-        ({"scale": "standardize", "columns": [TEXT, TEXT]}, "each with a name of its own"),
-        ({"scale": "standardize", "columns": [TEXT], "units": 1}, "unknown fields: units"),
-        ({"scale": "standardize", "columns": [{**NUMBER, "written": "date, year first"}]}, "a way to write a number"),
-        *(
-            ({"scale": "standardize", "columns": [{**NUMBER, **wrong}]}, message)
-            for wrong, message in [
-                ({"kind": "complex"}, "kind must be 'number' or 'boolean' or 'text' or 'date', not 'complex'"),
-                ({"centre": True}, "centre must be a finite number, not true"),
-                ({"centre": 10**400}, "centre must be a finite number, not 1000000"),
-                ({"spread": 0}, "spread must be a positive number, not 0"),
-            ]
-        ),
-        *(
-            ({"scale": "none", "columns": [{**TEXT, "levels": levels}]}, message)
-            for levels, message in [
-                ([], "levels must be texts in ascending order, all different"),
-                (["x", 1], "levels[1] must be a text, not 1"),
-            ]
-        ),
-    ],
-)
-def test_nonsense_is_refused_with_its_place(rewritten, plain, message):
-    path = rewritten(plain)
-    with pytest.raises(ModelError) as caught:
-        inspect_model(path)
-    assert caught.value.message.startswith(f"{path} is damaged: encoder")
-    assert message in caught.value.message
-    assert caught.value.exit_code == 5

@@ -6,18 +6,14 @@ import os
 import pickle
 import random
 import struct
-import tempfile
 import tracemalloc
 import zipfile
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-from learning.svm_cases import clouds
-from model_archives import ARRAYS, MANIFEST, archive, array_of, members_of, npy, rewritten, valid_model
+from model_archives import ARRAYS, MANIFEST, archive, members_of, npy, valid_model
 
 from kerntest import SVM, KernelPCA, KernelRidge, inspect_model
 from kerntest.errors import DataError, KerntestError, ModelError
@@ -270,155 +266,72 @@ def test_headers_may_be_long_but_not_too_long(refused, valid, tmp_path):
     assert inspect_model(tmp_path / "long.model").kind == "other"
 
 
-# Parts that do not fit one another: they never index into nothing.
-
-MIXED = pd.DataFrame(
-    {
-        "across": np.arange(20.0) % 7,
-        "x": 2.5,
-        "up": np.arange(20.0) % 5,
-        "colour": np.array(["red", "green"])[np.arange(20) % 2],
-    }
-)
-MAKERS = {
-    "kpca": lambda: KernelPCA(2, kernel="gaussian(1)").fit(MIXED.drop(columns="colour")),
-    "categories": lambda: KernelPCA(2).fit(MIXED),
-    "nystroem": lambda: SVM(features="nystroem:20").fit(*clouds(60, 3)),
-    "fourier": lambda: SVM(features="fourier:30").fit(*clouds(60, 3)),
-}
-CONSTANT = {"name": "x", "place": 0, "value": 1.0}
-WRONG = [
-    ("kpca", "eigenvalues", lambda found: found[:1], "do not fit together"),
-    ("kpca", "eigenvalues", lambda found: found[::-1], "positive and descending"),
-    ("kpca", "eigenvalues", lambda found: found - found[0], "positive and descending"),
-    ("kpca", "mean", lambda found: found[:3], "mean and its centres"),
-    ("kpca", "trace", 0.0, "trace must be a positive number"),
-    ("kpca", "trace", 1e-3, "trace is less than the sum"),
-    ("kpca", "kernel", "gausian(1)", "cannot be read"),
-    ("kpca", "kernel", "gaussian", "has no bandwidth"),
-    ("kpca", "constants", [{**CONSTANT, "name": "up"}], "columns of their own"),
-    ("kpca", "constants", [{**CONSTANT, "place": 9}], "each in its place"),
-    ("kpca", "n_train", 0, "n_train must be at least 1"),
-    ("kpca", "kind", "svm", "'svm' model, not kernel principal components"),
-    ("kpca", "centres_numeric", lambda found: found[:, :1], "centres and its columns do not fit together"),
-    ("categories", "centres_codes", lambda found: found - 1, "categories that its columns do not have"),
-    ("categories", "centres_codes", lambda found: found + 1, "categories that its columns do not have"),
-    ("nystroem", "classes", {"names": ["1.0", "2"], "kind": "number"}, "numbers in their shortest form"),
-    *((one, "centres", lambda found: found + 1, "do not fit together") for one in ("nystroem", "fourier")),
-    *((one, "centres", lambda found: found[::-1] + 1, "do not fit together") for one in ("nystroem", "fourier")),
-    ("fourier", "offsets", lambda found: found[:-1], "do not fit together"),
-    *((one, "offsets", lambda found: np.append(found, 0.5), "do not fit together") for one in ("nystroem", "fourier")),
-]
-
-
-@cache
-def content_of(name):
-    with tempfile.TemporaryDirectory() as folder:
-        MAKERS[name]().save(f"{folder}/m.kt")
-        return Path(f"{folder}/m.kt").read_bytes()
-
-
-@pytest.mark.parametrize(("model", "part", "wrong", "message"), WRONG)
-def test_a_model_whose_parts_do_not_fit_is_refused(tmp_path, model, part, wrong, message):
-    content, path = content_of(model), tmp_path / "m.kt"
-    load = (KernelPCA if model in {"kpca", "categories"} else SVM).load
-    # Put together again as it was, it is read.
-    path.write_bytes(rewritten(content))
-    assert load(path).model.n_train in {20, 60}
-    changed = {"arrays": {part: wrong(array_of(content, part))}} if callable(wrong) else {"fields": {part: wrong}}
-    path.write_bytes(rewritten(content, **changed))
-    with pytest.raises(ModelError, match=message) as caught:
-        load(path)
-    assert caught.value.exit_code == 5
-
-
 # Anything at all.
 
 
-def mutated(content, dice):
-    """Return the bytes with one to three injuries."""
-    content = bytearray(content)
-    for _ in range(dice.randint(1, 3)):
-        if not content:
-            break
-        start = dice.randrange(len(content))
-        piece = content[start : start + dice.randint(1, 64)]
-        injury = dice.randrange(4)
-        if injury == 0:
-            content[start] ^= 1 << dice.randrange(8)
-        elif injury == 1:
-            del content[start : start + len(piece)]
-        elif injury == 2:
-            content[start:start] = piece
-        else:
-            del content[max(1, start) :]
-    return bytes(content)
+def injured(content, dice):
+    """Return the bytes with one of them changed, or with some left out, said twice or cut off from there on."""
+    start = dice.randrange(1, len(content))
+    end = start + dice.randint(1, 64)
+    changed = bytes([content[start] ^ 1 << dice.randrange(8)])
+    rest = (changed + content[start + 1 :], content[end:], content[start:end] + content[start:], b"")
+    return content[:start] + dice.choice(rest)
 
 
 ROWS = np.arange(24.0).reshape(8, 3) % 5
 
 
 @pytest.fixture
-def machine():
-    """Return a fitted machine."""
-    return SVM(C=2.0).fit(ROWS, [0, 1] * 4)
+def saved(tmp_path):
+    """Return a fitted machine, its bytes, and what reads bytes as a machine, or as None where they are refused."""
+    machine, path = SVM(C=2.0).fit(ROWS, [0, 1] * 4), tmp_path / "m.kt"
+
+    def read(content):
+        path.write_bytes(content)
+        try:
+            return SVM.load(path)
+        except ModelError as error:
+            assert error.message.isprintable()  # noqa: PT017 - not every file raises
+
+    machine.save(path)
+    return machine, path.read_bytes(), read
 
 
-def content(machine, path):
-    machine.save(path, force=True)
-    return path.read_bytes()
-
-
-def decides_or_is_refused(path, content, fitted):
-    """Write bytes as a model; say whether it is read, and then decides as before."""
-    path.write_bytes(content)
-    try:
-        found = SVM.load(path)
-    except ModelError as error:
-        assert error.message.isprintable()  # noqa: PT017 - not every file raises
-        return False
-    assert found.decision_function(ROWS).tobytes() == fitted.decision_function(ROWS).tobytes()
-    return True
-
-
-def test_whatever_happens_to_the_bytes_there_is_the_model_or_an_error_of_ours(tmp_path, machine, monkeypatch):
-    path = tmp_path / "m.kt"
-    plain = content(machine, path)
+def test_whatever_happens_to_the_bytes_there_is_the_model_or_an_error_of_ours(saved, tmp_path, monkeypatch):
+    machine, plain, read = saved
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 300)
-    large = content(machine, path)
+    machine.save(tmp_path / "large.kt")
+    large = (tmp_path / "large.kt").read_bytes()
     assert b"PK\x06\x06" in large
-    dice = random.Random(0)
-    injured = [mutated(large if number % 4 == 0 else plain, dice) for number in range(MUTATIONS)]
-    survived = sum(decides_or_is_refused(path, one, machine) for one in injured)
+    dice, expected = random.Random(0), machine.decision_function(ROWS).tobytes()
+    found = [read(injured(large if number % 4 == 0 else plain, dice)) for number in range(MUTATIONS)]
+    survived = [one for one in found if one is not None]
+    assert all(one.decision_function(ROWS).tobytes() == expected for one in survived)
     # Dates, permissions and the like may change without harm.
-    assert 0 < survived < MUTATIONS // 4
+    assert 0 < len(survived) < MUTATIONS // 4
 
 
 def replaced(plain, dice, junk):
     """Return JSON with one of its values, or one of its keys, replaced by junk; most often deep inside."""
-    if isinstance(plain, dict) and plain and dice.random() < 0.9:
-        key = dice.choice(list(plain))
-        if dice.random() < 0.1:
-            return {("x" if name == key else name): value for name, value in plain.items()}
-        return plain | {key: replaced(plain[key], dice, junk)}
-    if isinstance(plain, list) and plain and dice.random() < 0.9:
-        place = dice.randrange(len(plain))
-        return [*plain[:place], replaced(plain[place], dice, junk), *plain[place + 1 :]]
-    return dice.choice(junk)
+    if not isinstance(plain, dict | list) or not plain or dice.random() > 0.9:
+        return dice.choice(junk)
+    items = plain if isinstance(plain, dict) else dict(enumerate(plain))
+    key = dice.choice(list(items))
+    if isinstance(plain, dict) and dice.random() < 0.1:
+        return {("x" if name == key else name): value for name, value in plain.items()}
+    items = items | {key: replaced(items[key], dice, junk)}
+    return items if isinstance(plain, dict) else list(items.values())
 
 
-def test_whatever_stands_in_the_manifest_there_is_a_model_or_an_error_of_ours(tmp_path, machine):
+def test_whatever_stands_in_the_manifest_there_is_a_model_or_an_error_of_ours(saved):
     junk = [None, True, -1, 0, 1, 2**70, 0.5, "", "x", "..", [], [[]], {}, {"a": 1}, [2**62, 0], "float32", "\ud800"]
-    manifest, members = members_of(content(machine, tmp_path / "m.kt"))
+    _, content, read = saved
+    manifest, members = members_of(content)
     dice = random.Random(1)
     for _ in range(400):
-        (tmp_path / "m.kt").write_bytes(archive(json.dumps(replaced(manifest, dice, junk)), members))
-        try:
-            found = SVM.load(tmp_path / "m.kt")
-        except ModelError as error:
-            assert error.message.isprintable()  # noqa: PT017 - not every file raises
-            continue
+        found = read(archive(json.dumps(replaced(manifest, dice, junk)), members))
         # What was fitted is told in numbers that may be others; the arrays are those that were written.
-        assert np.isfinite(found.model.expansion.coefficients).all()
-        with suppress(KerntestError):
-            assert np.isfinite(found.decision_function(ROWS)).all()
+        if found is not None:
+            assert np.isfinite(found.model.expansion.coefficients).all()
+            with suppress(KerntestError):
+                assert np.isfinite(found.decision_function(ROWS)).all()

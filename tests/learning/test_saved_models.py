@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from learning.alike import assert_decide_alike, size_of_terms
 from learning.svm_cases import bundled, clouds, gaussian, raises
-from model_archives import archive, members_of
+from model_archives import array_of, members_of, rewritten
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import SVM, KernelPCA, KernelRidge, predict_file, train_svm
-from kerntest.errors import DataError, ModelError, UsageError
+from kerntest import SVM, KernelPCA, KernelRidge, train_svm
+from kerntest.errors import DataError, ModelError
 
 READER = """
 import kerntest, pickle, sys
@@ -59,6 +59,8 @@ KINDS = {
     "axes": (KernelPCA(3, "linear"), X, None),
     "components of features": (KernelPCA(3, features="nystroem:20"), X, None),
     "components of a matrix": (KernelPCA(3, "precomputed"), MATRIX, None),
+    "constant column": (KernelPCA(2, kernel="gaussian(1)"), MIXED[["a"]].assign(same=2.5, b=MIXED["b"]), None),
+    "two columns": (KernelRidge(0.1), pd.DataFrame({"a": [1, 5, 1, 5], "b": list("xyyx")}), NUMBERS[:4]),
 }
 
 
@@ -180,76 +182,93 @@ DAMAGED = [
     ("regression", {"n_train": 10**400}),
     ("regression", {"spread_floor": "x"}),
     ("regression of features", {"features": "fourier"}),
-    ("components", {"trace": 0.0}),
-    ("components", {"trace": 1e-3}),
 ]
 
 
-@pytest.mark.parametrize(("kind", "fields"), DAMAGED)
-def test_a_damaged_model_is_refused_before_it_is_used(kind, fields, tmp_path):
+# Of several parts that do not fit one another the message says which: they never index into nothing.
+CONSTANT = {"name": "same", "place": 1, "value": 1.0}
+NUMBER = {"name": "a", "kind": "number", "centre": 3.0, "spread": 2.0}
+TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
+STANDARDIZED = {"columns": [NUMBER, TEXT], "scale": "standardize"}
+ENCODERS = [
+    ({"columns": [NUMBER]}, "encoder.scale is missing"),
+    ({"scale": "log", "columns": [NUMBER]}, "encoder.scale must be 'standardize' or 'none', not 'log'"),
+    ({"scale": "none", "columns": [NUMBER]}, "encoder.scale must be 'standardize' where"),
+    ({**STANDARDIZED, "columns": []}, "encoder.columns must be one column or more"),
+    ({**STANDARDIZED, "columns": [TEXT, TEXT]}, "each with a name of its own"),
+    ({**STANDARDIZED, "units": 1}, "encoder has unknown fields: units"),
+    *(
+        ({**STANDARDIZED, "columns": [{**NUMBER, **wrong}]}, message)
+        for wrong, message in [
+            ({"written": "date, year first"}, "a way to write a number"),
+            ({"kind": "complex"}, "kind must be 'number' or 'boolean' or 'text' or 'date', not 'complex'"),
+            ({"centre": True}, "centre must be a finite number, not true"),
+            ({"centre": 10**400}, "centre must be a finite number, not 1000000"),
+            ({"spread": 0}, "spread must be a positive number, not 0"),
+        ]
+    ),
+    *(
+        ({"scale": "none", "columns": [{**TEXT, "levels": levels}]}, message)
+        for levels, message in [
+            ([], "levels must be texts in ascending order, all different"),
+            (["x", 1], "levels[1] must be a text, not 1"),
+        ]
+    ),
+]
+APART = [
+    *(("two columns", {"encoder": plain}, message) for plain, message in ENCODERS),
+    ("constant column", {"eigenvalues": lambda found: found[:1]}, "do not fit together"),
+    ("constant column", {"eigenvalues": lambda found: found[::-1]}, "positive and descending"),
+    ("constant column", {"eigenvalues": lambda found: found - found[0]}, "positive and descending"),
+    ("constant column", {"mean": lambda found: found[:3]}, "mean and its centres"),
+    ("constant column", {"trace": 0.0}, "trace must be a positive number"),
+    ("constant column", {"trace": 1e-3}, "trace is less than the sum"),
+    ("constant column", {"kernel": "gausian(1)"}, "cannot be read"),
+    ("constant column", {"kernel": "gaussian"}, "has no bandwidth"),
+    ("constant column", {"constants": [{**CONSTANT, "name": "b"}]}, "columns of their own"),
+    ("constant column", {"constants": [{**CONSTANT, "place": 9}]}, "each in its place"),
+    ("constant column", {"n_train": 0}, "n_train must be at least 1"),
+    ("constant column", {"kind": "svm"}, "'svm' model, not kernel principal components"),
+    ("constant column", {"centres_numeric": lambda found: found[:, :1]}, "centres and its columns do not fit together"),
+    *(("components", {"centres_codes": lambda found, by=by: found + by}, "that its columns do not") for by in (-1, 1)),
+    ("features", {"classes": numbered("0.0", "1", "2")}, "numbers in their shortest form"),
+    ("fourier", {"offsets": lambda found: found[:-1]}, "do not fit together"),
+    *(
+        (kind, parts, "do not fit together")
+        for kind in ("features", "fourier")
+        for parts in (
+            {"centres": lambda found: found + 1},
+            {"centres": lambda found: found[::-1] + 1},
+            {"offsets": lambda found: np.append(found, 0.5)},
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "parts", "message"), [*((*one, "") for one in DAMAGED), *APART])
+def test_a_damaged_model_is_refused_before_it_is_used(kind, parts, message, tmp_path):
     learner, _ = fitted(kind)
     learner.save(tmp_path / "m")
-    manifest, members = members_of((tmp_path / "m").read_bytes())
-    (tmp_path / "m").write_bytes(archive(manifest | fields, members))
+    content = (tmp_path / "m").read_bytes()
+    arrays = {name: wrong(array_of(content, name)) for name, wrong in parts.items() if callable(wrong)}
+    (tmp_path / "m").write_bytes(rewritten(content, {} if arrays else parts, arrays))
     with pytest.raises(ModelError) as caught:
         type(learner).load(tmp_path / "m")
+    assert message in caught.value.message
     assert caught.value.message.isprintable()
     assert caught.value.exit_code == 5
+    # Put together again as it was, it is read.
+    (tmp_path / "m").write_bytes(rewritten(content))
+    assert type(learner).load(tmp_path / "m").model.n_train == learner.model.n_train
     other = SVM if isinstance(learner, KernelRidge) else KernelRidge
-    learner.save(tmp_path / "m", force=True)
     raises(ModelError, "model.kind", lambda: other.load(tmp_path / "m"))
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Stand in a folder with models of one target and two, and rows of which one lacks a value."""
-    monkeypatch.chdir(tmp_path)
-    table = MIXED.assign(y=NUMBERS, z=PAIR[:, 1])
-    table.to_csv("train.csv", index=False)
-    KernelRidge(0.1).fit(table, ["y", "z"]).save("two.kt")
-    for name, intervals in (("one.kt", True), ("plain.kt", False)):
-        KernelRidge(0.1, intervals=intervals).fit(table.drop(columns="z"), "y").save(name)
-    SVM(task="regress").fit(table.drop(columns="z"), "y").save("svm.kt")
-    MIXED.head(10).assign(a=MIXED["a"].where(MIXED.index != 3), id=range(10)).to_csv("new.csv", index=False)
-
-
-def test_predictions_of_a_file_have_the_names_of_the_targets(folder):
-    del folder
-    report = predict_file("two.kt", "new.csv", output="out.csv", interval=0.8, keep="id", missing="empty")
-    names = [f"{target}{end}" for target in ("y", "z") for end in ("", "_std", "_low", "_high")]
-    assert report.columns == ("row", "id", *names)
-    assert (report.kind, report.task, report.target) == ("ridge", "regress", "y, z")
-    assert set(report.by_target) == {"y", "z"}
-    written = pd.read_csv("out.csv")
-    assert written["y"].isna().tolist() == [place == 3 for place in range(10)]
-    loaded, complete = KernelRidge.load("two.kt"), MIXED.head(10).drop(index=3)
-    expected = [*loaded.predict(complete, return_std=True), *loaded.predict_interval(complete, 0.8)]
-    found = written[names].dropna().to_numpy().reshape(9, 2, 4)
-    np.testing.assert_allclose(found, np.stack(expected, axis=2), rtol=1e-10)
-    report = predict_file("one.kt", "new.csv", output="b.csv", missing="drop", block=64)
-    assert (report.columns, report.by_target) == (("row", "y"), None)
-    values = pd.read_csv("b.csv")["y"]
-    np.testing.assert_allclose(
-        [report.numbers.minimum, report.numbers.maximum], [values.min(), values.max()], rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize(
-    ("code", "model", "options"),
-    [
-        ("usage.no_intervals", "plain.kt", {"interval": 0.9}),
-        ("usage.no_intervals", "svm.kt", {"std": True}),
-        ("usage.no_decision", "one.kt", {"proba": True}),
-        ("usage.no_decision", "one.kt", {"decision": True}),
-        ("usage.interval", "one.kt", {"interval": 90}),
-    ],
-)
-def test_what_a_model_does_not_have_is_refused(folder, code, model, options):
-    del folder
-    raises(UsageError, code, lambda: predict_file(model, "train.csv", **options))
-
-
-def test_targets_whose_columns_would_have_one_name_are_refused(tmp_path):
-    KernelRidge(0.1).fit(X, pd.DataFrame({"y": NUMBERS, "y_std": PAIR[:, 1]})).save(tmp_path / "m")
-    pd.DataFrame(X).to_csv(tmp_path / "x.csv", index=False)
-    raises(UsageError, "usage.output_names", lambda: predict_file(tmp_path / "m", tmp_path / "x.csv", std=True))
+def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_them(tmp_path):
+    model, path = fitted("two columns")[0], tmp_path / "m.kt"
+    model.save(path)
+    assert members_of(path.read_bytes())[0]["encoder"] == STANDARDIZED
+    whole = {**STANDARDIZED, "columns": [{**NUMBER, "centre": 3, "spread": 2}, TEXT], "na": ["-", "NA"]}
+    path.write_bytes(rewritten(path.read_bytes(), {"encoder": whole}))
+    KernelRidge.load(path).save(path, force=True)
+    assert members_of(path.read_bytes())[0]["encoder"] == {**STANDARDIZED, "na": ["-", "NA"]}
