@@ -54,6 +54,13 @@ def clouds(n, d=2, *, separation=1.5, seed=0, classes=2):
     return X, y
 
 
+def wave(n=120, d=2, noise=0.2, seed=0):
+    """Return normal rows, and a sine of their first column with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1:].sum(axis=1) + noise * rng.normal(size=n)
+
+
 def frame_of(X, y):
     """Return columns x0, x1 ... and y."""
     return pd.DataFrame({**{f"x{k}": column for k, column in enumerate(X.T)}, "y": y})

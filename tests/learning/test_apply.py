@@ -55,6 +55,8 @@ def folder(tmp_path_factory):
     train_svm(path / "train.csv", "weight", task="regress", exclude="kind", output=path / "weight.kt")
     SVM(task="one-class", nu=0.2).fit(train[["size", "weight"]]).save(path / "usual.kt")
     train_ridge(path / "train.csv", "weight", exclude="kind", output=path / "ridge.kt")
+    both = train[["weight"]].assign(power=train["weight"] ** 2)
+    KernelRidge(0.1).fit(train[["size", "colour"]], both).save(path / "both.kt")
     train_kpca(path / "train.csv", components=6, exclude="kind", output=path / "all.kt")
     train_kpca(
         path / "train.csv", components=3, columns="size,weight,fixed", kernel="gaussian(1)", output=path / "two.kt"
@@ -68,6 +70,7 @@ RUNS = {
     "weight": {},
     "usual": {"decision": True},
     "ridge": {"interval": 0.9},
+    "both": {"interval": 0.8},
     "all": {"residual": True},
     "two": {"reconstruct": True},
 }
@@ -97,10 +100,15 @@ def by_class(folder, model):
         if model == "two":
             return dict(zip(("size", "fixed", "weight"), pca.denoise(new).T, strict=True))
         return {f"pc{k}": one for k, one in enumerate(pca.transform(new).T, 1)} | {"residual": pca.residuals(new)}
-    if model == "ridge":
-        mean, deviation = KernelRidge.load(path).predict(new, return_std=True)
-        low, high = KernelRidge.load(path).predict_interval(new, 0.9)
-        return {"weight": mean, "weight_std": deviation, "weight_low": low, "weight_high": high}
+    if model in {"ridge", "both"}:
+        ridge = KernelRidge.load(path)
+        ends = ridge.predict(new, return_std=True) + ridge.predict_interval(new, RUNS[model]["interval"])
+        by_target = zip(ridge.model.targets, np.stack(ends).T.reshape(-1, 500, 4), strict=True)
+        return {
+            f"{target}{end}": one
+            for target, found in by_target
+            for end, one in zip(("", "_std", "_low", "_high"), found.T, strict=True)
+        }
     machine = SVM.load(path)
     found = {"prediction": machine.predict(new)}
     if model == "usual":
@@ -164,6 +172,10 @@ def test_the_report_sums_up_what_is_written(folder, applied):
     np.testing.assert_allclose(
         [told.minimum, told.mean, told.maximum], [values.min(), values.mean(), values.max()], rtol=1e-9
     )
+    both, one = applied("both")[1], applied("ridge")[1]
+    assert (both.kind, both.task, both.target) == ("ridge", "regress", "weight, power")
+    assert set(both.by_target) == {"weight", "power"}
+    assert (one.columns, one.by_target) == (("row", "weight"), None)
     for model in ("kind", "usual"):
         found, report = applied(model)
         counts = {name: int((found["prediction"] == name).sum()) for name in report.predictions}
@@ -417,9 +429,19 @@ def test_what_cannot_be_is_refused(folder, applied, tmp_path):
     train_kpca(folder / "train.csv", columns="size,weight", kernel="polynomial", output=folder / "poly.kt")
     SVM(kernel="precomputed").fit(np.eye(6) + 0.5, ["a", "b"] * 3).save(folder / "matrix.kt")
     KernelPCA(2, "precomputed").fit(np.eye(5) + 1).save(tmp_path / "given.kt")
+    KernelRidge(0.1, intervals=False).fit(rows(30)[["size", "weight"]], "weight").save(folder / "plain.kt")
+    KernelRidge(0.1).fit(rows(30)[["size", "weight"]], rows(30)[["id", "size"]].set_axis(["y", "y_std"], axis=1)).save(
+        folder / "twice.kt"
+    )
     for error, message, call in (
         (UsageError, r"written as \.csv or \.parquet, not as \.txt", lambda: predict_file(folder / "kind.kt", folder / "new.csv", output=tmp_path / "out.txt")),
         (UsageError, "has no probabilities", lambda: applied("weight", proba=True)),
+        (UsageError, "and has none", lambda: applied("plain", interval=0.9)),
+        (UsageError, "no standard deviations and no intervals", lambda: applied("weight", std=True)),
+        (UsageError, "--proba is for support vector machines", lambda: applied("ridge", proba=True)),
+        (UsageError, "--decision is for support vector machines", lambda: applied("ridge", decision=True)),
+        (UsageError, "interval must be", lambda: applied("ridge", interval=90)),
+        (UsageError, "two columns 'y_std'", lambda: applied("twice", std=True)),
         (UsageError, "missing must be", lambda: applied("kind", missing="dorp")),
         (UsageError, "unknown must be", lambda: applied("kind", unknown="eror")),
         (UsageError, "column 'nope' is not in", lambda: applied("kind", keep="nope")),

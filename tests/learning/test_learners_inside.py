@@ -8,7 +8,7 @@ import pytest
 from command_line import ROOT, run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learning.svm_cases import raises
+from learning.svm_cases import raises, wave
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelRidge, parse_kernel, train_ridge
@@ -21,12 +21,6 @@ from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import least_squares
 from kerntest.learning.solvers.preimage import PreImageSearch, largest_first
 from kerntest.matrices.matrix import largest_entries
-
-
-def wave(n=120, d=2, noise=0.2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1:].sum(axis=1) + noise * rng.normal(size=n)
 
 
 def test_a_factor_of_low_rank_changes_nothing(monkeypatch):

@@ -9,18 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from learning.alike import assert_records_alike
-from learning.svm_cases import gaussian, raises
+from learning.svm_cases import gaussian, raises, wave
 from scipy.stats import t
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelRidge, parse_kernel, train_ridge
 from kerntest.errors import DataError, UndecidedError, UsageError
-
-
-def wave(n=120, d=2, noise=0.2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1:].sum(axis=1) + noise * rng.normal(size=n)
 
 
 X, Y = wave(60)
