@@ -16,7 +16,6 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest import KernelRidge, parse_kernel, train_ridge
 from kerntest.errors import DataError, UndecidedError, UsageError
 
-
 X, Y = wave(60)
 REST = wave(20, seed=1)[0]
 FEW = gaussian(X[:14], X[:14], 1.0)
