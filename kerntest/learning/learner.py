@@ -34,15 +34,8 @@ from kerntest.learning.rows.training_rows import (
     rows_like,
     target_of,
 )
-from kerntest.matrices.factor import (
-    Expansion,
-    FeatureMap,
-    GivenExpansion,
-    as_points,
-    expanded,
-    feature_error,
-    parse_features,
-)
+from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
+from kerntest.matrices.factor import FeatureMap, as_points, feature_error, parse_features
 from kerntest.report.panels import check_picture, side_by_side, write_picture
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
 from kerntest.report.write import check_writable, written_together

@@ -65,7 +65,8 @@ from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.training_rows import Classes, ConstantColumn
-from kerntest.matrices.factor import Expansion, FeatureKind, FeatureMap, GivenExpansion
+from kerntest.matrices.expansion import Expansion, GivenExpansion
+from kerntest.matrices.factor import FeatureKind, FeatureMap
 from kerntest.report.write import write_file
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ LARGEST_COUNT = 2**53
 NAMES = {"columns": "centres", "kind": "features", "lambda_": "lambda"}
 # The field whose null says that a part is not there.
 ABSENT = {"spread": "spread_floor"}
+# What files of before do not have, and others only where there is any.
+LATER = {"owners"}
 # What zipfile and numpy raise on bytes that are no archive of arrays.
 _MALFORMED = (zipfile.BadZipFile, EOFError, IndexError, KeyError, OverflowError, RuntimeError, ValueError, struct.error)
 # What annotations of models name that their modules import for types only.
@@ -164,6 +167,8 @@ def _put(part: Any, prefix: str, manifest: dict[str, Any], arrays: dict[str, NDA
             arrays[f"{stored}_numeric"], arrays[f"{stored}_codes"] = value.numeric, value.codes
         elif isinstance(value, (Expansion, GivenExpansion, FeatureMap)):
             _put(value, "", manifest, arrays)
+        elif name in LATER and not value:
+            continue
         elif name in ABSENT and value is not None:
             _put(value, f"{name}_", manifest, arrays)
         else:
@@ -356,6 +361,8 @@ def model_of(file: ModelFile, kind: type[Model]) -> Model:
     if not n_train:
         raise damaged(file.name, "n_train must be at least 1")
     expansion, features = _functions(file, encoder, n_train)
+    if expansion.owners and kind.KIND != "svm":
+        raise damaged(file.name, "owners belong to models of pairs of classes")
     made: Model = _part(file, kind, encoder=encoder, n_train=n_train, expansion=expansion, features=features)
     return made
 

@@ -1,4 +1,4 @@
-"""Kernel matrices as products of a few columns, K ~ G G', without forming them; features, and sums of kernels."""
+"""Kernel matrices as products of a few columns, K ~ G G', without forming them; and features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import Engine, Progress, enough_for
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points, squared_norms
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from kerntest.engines.engine import Engine, Progress
 
 
 # Of the rows that a sample has missed so many take part next, so many times.
@@ -259,7 +260,7 @@ BLOCK = 2**19
 SMALLEST = 1e-12
 
 
-def _parts(rows: int, width: int, entries: int) -> list[slice]:
+def row_blocks(rows: int, width: int, entries: int) -> list[slice]:
     """Return rows in parts of about so many entries."""
     step = max(16, entries // max(width, 1))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
@@ -295,7 +296,7 @@ class FeatureMap:
 
     def __call__(self, points: Points, engine: Engine) -> Array:
         """Return the features of n rows, shape (n, size). Cost: O(n M (p + size)) time."""
-        result, parts = np.empty((len(points), self.size)), _parts(len(points), self.size, BLOCK)
+        result, parts = np.empty((len(points), self.size)), row_blocks(len(points), self.size, BLOCK)
         made = engine.here.map(lambda part: self.of_block(points.take(part)), parts)
         for part, values in zip(parts, made, strict=True):
             result[part] = values
@@ -309,7 +310,7 @@ class FeatureMap:
         """
         if self.kind == "nystroem":
             return self.kernel.diagonal(points)
-        parts = _parts(len(points), self.size, BLOCK)
+        parts = row_blocks(len(points), self.size, BLOCK)
         return np.concatenate([np.empty(0), *(squared_norms(self.of_block(points.take(part))) for part in parts)])
 
     def of_block(self, points: Points, onto: Array | None = None) -> Array:
@@ -364,70 +365,6 @@ def feature_error(features: FeatureMap, points: Points, engine: Engine, seed: in
     return float(np.sqrt(np.mean((Z @ Z.T - features.kernel(sample)) ** 2)))
 
 
-# Functions that are sums of kernels: what every learner ends with, f_j(x) = sum_i coefficients_ij k(x_i, x) + b_j.
-
-# Kernel values of one block: so many stay in the second-level cache of a core.
-EXPANSION_BLOCK = 2**18
-
-
-@dataclass(frozen=True, eq=False)
-class Expansion:
-    """J functions over the same m centres, of a kernel bound to their columns; coefficients have shape (m, J)."""
-
-    kernel: Kernel
-    centres: Points
-    coefficients: Annotated[Array, 2]
-    intercepts: Annotated[Array, 1]
-
-    def flaw(self) -> str | None:
-        """Return what is wrong with it, if a stranger wrote it."""
-        fits = self.coefficients.shape == (len(self.centres), len(self.intercepts))
-        return None if fits else "its centres, coefficients and intercepts do not fit together"
-
-
-@dataclass(frozen=True, eq=False)
-class GivenExpansion:
-    """The same for features or a precomputed matrix: `columns` says which of theirs the coefficients belong to."""
-
-    columns: NDArray[np.intp]
-    coefficients: Annotated[Array, 2]
-    intercepts: Annotated[Array, 1]
-
-    def flaw(self) -> str | None:
-        """Return what is wrong with it, if a stranger wrote it."""
-        fits = self.coefficients.shape == (len(self.columns), len(self.intercepts))
-        known = self.columns.min(initial=0) >= 0
-        return None if fits and known else "its centres, coefficients and intercepts do not fit together"
-
-
-def expanded(
-    expansion: Expansion | GivenExpansion, features: FeatureMap | None, points: Points | Array, engine: Engine
-) -> Array:
-    """Return functions at n points, a block of them at a time, or at rows of a precomputed matrix, shape (n, J)."""
-    values: Callable[[Points], Array]
-    if isinstance(expansion, Expansion):
-        kernel, centres = expansion.kernel, expansion.centres
-        engine = enough_for(engine, len(points) * len(centres))
-        values, block = lambda rows: kernel.evaluate(DensePairs(rows, centres)), EXPANSION_BLOCK
-    elif features is not None:
-        values, block = features.of_block, BLOCK
-    else:
-        return np.asarray(np.asarray(points)[:, expansion.columns] @ expansion.coefficients + expansion.intercepts)
-    rows = as_points(points)
-    parts = _parts(len(rows), len(expansion.coefficients), block)
-    result = np.empty((len(rows), len(expansion.intercepts)))
-    products = engine.map(lambda part: values(rows.take(part)) @ expansion.coefficients, parts)
-    for part, product in zip(parts, products, strict=True):
-        result[part] = product
-    result += expansion.intercepts
-    return result
-
-
-def sum_of_kernels(kernel: Kernel, centres: Points, weights: Array, points: Points) -> Array:
-    """Return sum_i w_i k(c_i, x) at n points, shape (n,)."""
-    return expanded(Expansion(kernel, centres, weights[:, None], np.zeros(1)), None, points, Engine(1))[:, 0]
-
-
 def as_points(rows: Points | Array) -> Points:
     """Return rows that are points as such; TypeError if they are rows of a matrix."""
     if not isinstance(rows, Points):
@@ -467,7 +404,7 @@ def leading_directions(
     """
     first = rows(slice(0, min(n, FIRST)))
     width, near = first.shape[1], first.mean(axis=0)
-    parts = _parts(n, width, BLOCK)
+    parts = row_blocks(n, width, BLOCK)
 
     def scatter(part: slice) -> tuple[Array, Array]:
         moved = rows(part) - near

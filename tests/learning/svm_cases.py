@@ -1,6 +1,7 @@
 """Data and dense references for support vector machines, from numpy alone."""
 
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -68,8 +69,14 @@ def frame_of(X, y):
 
 def coefficients_of(machine, n):
     """Return the coefficients of every training row in every machine of a fit, shape (n, J), zero without support."""
-    found = np.zeros((n, machine.fit_.model.expansion.coefficients.shape[1]))
-    found[machine.fit_.support] = machine.fit_.model.expansion.coefficients
+    expansion = machine.fit_.model.expansion
+    found, count = np.zeros((n, len(expansion.intercepts))), expansion.coefficients.shape[1]
+    if not expansion.owners:
+        found[machine.fit_.support] = expansion.coefficients
+    for row, own, line in zip(machine.fit_.support, expansion.owners, expansion.coefficients, strict=False):
+        for place, pair in enumerate(combinations(range(count), 2)):
+            if own in pair:
+                found[row, place] = line[sum(pair) - own]
     return found
 
 

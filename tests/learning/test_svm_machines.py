@@ -297,23 +297,33 @@ def test_every_machine_is_judged_beside_the_nearest_mean_with_the_kernel_that_wa
     assert result.baseline.balanced_accuracy == mean.balanced_accuracy
 
 
-def test_the_perceptron_by_hand():
-    X, y = clouds(25, separation=1.5, classes=3)
-    machine = SVM(method="perceptron", kernel="gaussian(1)", scale="none", seed=9).fit(X, y)
-    K, total = gaussian(X, X, 1.0), 0
-    for place, (i, j) in enumerate(combinations(range(3), 2)):
-        rows = np.flatnonzero((y == i) | (y == j))
-        signs = np.where(y[rows] == j, 1.0, -1.0)
-        beta, b, rng, made = np.zeros(len(rows)), 0.0, np.random.default_rng((9, 1)), 1
-        while made:
-            made = 0
-            for row in rng.permutation(len(rows)):
-                if signs[row] * (K[rows[row], rows] @ beta + b) <= 0:
-                    beta[row], b, made = beta[row] + signs[row], b + signs[row], made + 1
-            total += made
-        np.testing.assert_array_equal(coefficients_of(machine, 25)[rows, place].astype(int), beta.astype(int))
-        assert machine.model.expansion.intercepts[place] == int(b)
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_the_perceptron_by_hand(classes):
+    X, y = clouds(8 * classes, separation=2.0, classes=classes)
+    machine = SVM(method="perceptron", kernel="gaussian(0.7)", scale="none", seed=9).fit(X, y)
+    K, W, b = gaussian(X, X, 0.7), np.zeros((classes, len(X))), np.zeros(classes)
+    sums, rng, total, made, visited = np.zeros((classes, len(X) + 1)), np.random.default_rng((9, 1)), 0, 1, 0
+    while made:
+        made = 0
+        for row in rng.permutation(len(X)):
+            scores = W @ K[row] + b
+            wrong = max((c for c in range(classes) if c != y[row]), key=lambda c: scores[c])
+            if scores[y[row]] <= scores[wrong]:
+                W[[y[row], wrong], row] += [1, -1]
+                b[[y[row], wrong]] += [1, -1]
+                made += 1
+            sums += np.column_stack([W, b])
+            visited += 1
+        total += made
+    expected = np.column_stack([W, b])[1:] if classes == 2 else sums / visited
+    np.testing.assert_allclose(
+        coefficients_of(machine, len(X)).T, expected[:, :-1], rtol=0, atol=1e-9 * np.abs(expected).max()
+    )
+    np.testing.assert_allclose(
+        machine.model.expansion.intercepts, expected[:, -1], rtol=0, atol=1e-9 * np.abs(expected).max()
+    )
     assert (machine.fit_.iterations, machine.fit_.converged) == (total, True)
+    assert machine.decision_function(X).shape == ((len(X),) if classes == 2 else (len(X), classes))
 
 
 def test_a_perceptron_says_that_it_has_not_settled_and_depends_on_the_seed_only():

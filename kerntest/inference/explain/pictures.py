@@ -20,7 +20,7 @@ from kerntest.inference.explain.coco import CrossCovariance, coco_function
 from kerntest.inference.explain.differences import common_number, moved
 from kerntest.inference.sides import names_apart
 from kerntest.kernels.base import Points
-from kerntest.matrices.factor import sum_of_kernels
+from kerntest.matrices.expansion import sum_of_kernels
 from kerntest.report import panels
 from kerntest.report.panels import COLOUR_X, COLOUR_Y, LEGEND, NEUTRAL, draw_curve, named, write_title
 from kerntest.report.summaries.words import number, percent, shortened_kernel

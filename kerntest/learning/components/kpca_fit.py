@@ -13,15 +13,8 @@ from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw
 from kerntest.learning.solvers.preimage import PreImages, PreImageSearch
-from kerntest.matrices.factor import (
-    Directions,
-    Expansion,
-    GivenExpansion,
-    as_points,
-    expanded,
-    leading_directions,
-    make_features,
-)
+from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
+from kerntest.matrices.factor import Directions, as_points, leading_directions, make_features
 from kerntest.matrices.matrix import SOLVERS, CentredMatrix, GivenMatrix, leading_eigenpairs, matrix_of
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ Metrics: TypeAlias = "ClassificationMetrics | RegressionMetrics | None"
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
+    """Rows with the scores that a machine gives them, of classes one for each, and how well they are predicted, if they are."""
 
     rows: TrainingRows
     scores: Array
@@ -75,7 +75,7 @@ def svm_panels(
     if result.task == "one-class":
         drawn.append(partial(draw_scores, parts=[one.scores for one in parts], alike=model.alike))
     if result.confusion is not None:
-        names, by_class = result.classes, model.class_scores(seen.scores)
+        names, by_class = result.classes, seen.scores
         drawn.append(partial(draw_roc, codes=seen.rows.codes, by_class=by_class, names=names, rows=rows))
         drawn.append(partial(draw_confusion, counts=np.array(result.confusion), classes=names, rows=rows))
     drawn += fit_pictures.grid_panels(result.grid)
@@ -91,14 +91,17 @@ def draw_regions(axis: Any, fit: SvmFit, parts: Sequence[ScoredRows], encoder: E
     low, high = np.quantile(np.concatenate(points), [tail, 1.0 - tail], axis=0)
     margin = 0.1 * (high - low) + 1e-9
     mesh = np.stack(np.meshgrid(*np.linspace(low - margin, high + margin, GRID_POINTS).T), axis=-1)
-    scores = model.scores(Points.of(mesh.reshape(-1, 2)), engine)
+    several = model.classes is not None and len(model.classes.names) > 2
+    scores = model.scores(Points.of(mesh.reshape(-1, 2)), engine, model.codes if several else None)
     across, up = grid = np.moveaxis(mesh * spread + centre, -1, 0)
 
     def labels(scores: Array, rows: TrainingRows | None = None) -> NDArray[np.intp]:
         """Return true classes, or those predicted; of an outlier detector 0 for outliers and 1 for the others."""
         if model.classes is None:
             return model.alike(scores).astype(np.intp)
-        return model.codes(scores) if rows is None else rows.codes
+        if rows is not None:
+            return rows.codes
+        return scores.astype(np.intp) if several else model.codes(scores)
 
     classes = OUTLIER_CLASSES if model.classes is None else model.classes.names
     handles, remarks, colors = panels.class_marks(classes), [], panels.matplotlib("colors")
@@ -123,7 +126,7 @@ def draw_regions(axis: Any, fit: SvmFit, parts: Sequence[ScoredRows], encoder: E
     if len(parts) > 1:
         look = {"markerfacecolor": "white", "markeredgecolor": panels.NEUTRAL}
         handles.append(panels.mark(counted(len(points[1]), "test row"), marker="o", **look))
-    if model.classes is not None and scores.shape[1] == 1:
+    if model.classes is not None and not several and scores.shape[1] == 1:
         handles += _draw_margin(axis, grid, scores.reshape(across.shape))
     else:
         # An outlier detector has no margin; of several classes each has a line around its region.

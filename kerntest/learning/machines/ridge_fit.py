@@ -21,7 +21,7 @@ from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw, s
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
 from kerntest.matrices import factor
-from kerntest.matrices.factor import GivenExpansion, expanded
+from kerntest.matrices.expansion import GivenExpansion, expanded
 from kerntest.report.results.learning_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 
 if TYPE_CHECKING:

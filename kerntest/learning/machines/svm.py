@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from kerntest.learning import cross_validation as folding
 from kerntest.learning.learner import Estimator, Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
-from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmModel, SvmOptions
+from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmOptions
+from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics, root_mean_square
@@ -134,7 +136,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return a class, a number, or whether each row is like the training rows (one-class), shape (n,)."""
-        return self.model.predicted(self._scores(X))
+        return self._scores(X, self.model.predicted)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return scores: (n,) for two classes (above 0: the second), numbers and one class; else one for each pair."""
@@ -148,22 +150,23 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         """
         if not (self.probability if self._model is None else self._model.sigmoids):
             raise AttributeError("this machine has no probabilities: fit it with probability=True")
-        return lambda X: self.model.probabilities(self._scores(X))
+        return lambda X: self._scores(X, self.model.probabilities)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy; of a regression r2."""
-        model, scores = self.model, self._scores(X)
-        truth = outcomes.target_of(y, len(scores))
+        model = self.model
+        found = self._scores(X, None if model.classes is None else model.codes)
+        truth = outcomes.target_of(y, len(found))
         if model.classes is None:
-            return regression_metrics(outcomes.numbers_of(truth, "y"), scores[:, 0]).r2 or 0.0
-        return float(np.mean(model.codes(scores) == model.classes.codes(truth, "y")))
+            return regression_metrics(outcomes.numbers_of(truth, "y"), found[:, 0]).r2 or 0.0
+        return float(np.mean(found == model.classes.codes(truth, "y")))
 
     @property
     def _estimator_type(self) -> str:
         return {"classify": "classifier", "regress": "regressor", "one-class": "outlier_detector"}[self.task]
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
-        return self.model.scores(self._points(X), self.engine)
+    def _scores(self, X: Any, then: Callable[[Array], NDArray[Any]] | None = None) -> NDArray[Any]:
+        return self.model.scores(self._points(X), self.engine, then)
 
 
 @trains(SvmOptions)
@@ -297,7 +300,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             options, rows, progress = replace(options, C=search.best.C), rows.with_kernel(kernel), None
         fit = Machines(rows, options, options.engine).fit(options.C, progress=progress)
         if options.probability:
-            fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options, fit.model.pairs)))
+            fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options)))
         return replace(fit, search=search, warnings=(*warnings, *_fit_warnings(rows, fit, search)))
 
     def fitted(self, fit: SvmFit) -> SvmOptions:
@@ -339,9 +342,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         search = folding.grid_search(rows, folds, kernels, costs, scores, engine=engine, score=score, progress=progress)
         return search, kernels[search.best.multiple]
 
-    def _sigmoids(
-        self, rows: TrainingRows, options: SvmOptions, pairs: tuple[tuple[int, int], ...]
-    ) -> tuple[Sigmoid, ...]:
+    def _sigmoids(self, rows: TrainingRows, options: SvmOptions) -> tuple[Sigmoid, ...]:
         """Return what makes probabilities of scores, fitted to those of every row by a machine that has not seen it."""
         try:
             folds, _ = _folds(rows, PROBABILITY_FOLDS, options.seed)
@@ -354,9 +355,10 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         def work(fold: int) -> Array:
             part, held = folding.held_out(rows, folds, fold)
             with folding.telling_of_folds(rows.kernel):
-                machines = Machines(part, options.feasible(part), alone)
-                return machines.fit(options.C).model.scores(held.points, alone)
+                model = Machines(part, options.feasible(part), alone).fit(options.C).model
+                return model.scores(held.points, alone, model.pair_scores)
 
+        pairs = list(combinations(range(len(rows.classes.names) if rows.classes else 0), 2))
         scores, sigmoids = np.empty((len(rows), len(pairs))), []
         for fold, found in enumerate(options.engine.map(work, range(PROBABILITY_FOLDS))):
             scores[folds == fold] = found
@@ -401,14 +403,22 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
 
     def _scored(self, model: SvmModel, rows: TrainingRows) -> ScoredRows:
         """Return rows with their scores, and how well they are predicted, if anything is."""
-        scores = model.scores(rows.points, self.options.engine)
-        if rows.classes is not None:
-            given = model.probabilities(scores) if model.probability else None
-            codes, by_class, names = model.codes(scores), model.class_scores(scores), rows.classes.names
+        if rows.classes is None:
+            scores = model.scores(rows.points, self.options.engine)
             return ScoredRows(
-                rows, scores, classification_metrics(rows.codes, codes, by_class, names, probabilities=given)
+                rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None
             )
-        return ScoredRows(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
+
+        def judged(scores: Array) -> Array:
+            parts = [model.codes(scores), model.class_scores(scores)]
+            return np.column_stack([*parts, model.probabilities(scores)] if model.probability else parts)
+
+        found, count = model.scores(rows.points, self.options.engine, judged), len(rows.classes.names)
+        width = 1 if count == 2 else count
+        codes, scores = found[:, 0].astype(np.intp), found[:, 1] if count == 2 else found[:, 1 : 1 + width]
+        given = found[:, 1 + width :] if model.probability else None
+        metrics = classification_metrics(rows.codes, codes, scores, rows.classes.names, probabilities=given)
+        return ScoredRows(rows, scores, metrics)
 
     def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""

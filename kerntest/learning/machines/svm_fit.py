@@ -1,18 +1,13 @@
-"""Support vector machines on a matrix of kernel values: their options, what predicts, and how it is found from rows.
-
-Beside them stand two baselines with the same kernel. The nearest mean compares |phi(x) - mu_c|^2, mu_c the mean of the
-rows of class c: with a kernel that is a density it is the kernel density classifier. The perceptron (Rosenblatt 1958;
-Freund and Schapire 1999) adds y_i k(x_i, .) for every row that it gets wrong, until there is none.
-"""
+"""Support vector machines on a matrix of kernel values: their options, what predicts, and how it is found from rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -21,11 +16,14 @@ from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, positive, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.learner import FittedModel, LearnerOptions, sized
-from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
+from kerntest.learning.learner import LearnerOptions, sized
+from kerntest.learning.machines.baselines import nearest_mean, perceptron
+from kerntest.learning.machines.svm_model import Method, SvmModel, Task
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
-from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, as_points, make_features
+from kerntest.learning.solvers.stacked import Stack, solve_stack, stacks
+from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
+from kerntest.matrices.factor import FeatureMap, as_points, make_features
 from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, matrix_of
 
 if TYPE_CHECKING:
@@ -35,11 +33,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.rows.training_rows import Classes, TrainingRows
+    from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.results.learning_record import GridSearch
 
-Task: TypeAlias = Literal["classify", "regress", "one-class"]
-Method: TypeAlias = Literal["svm", "mean", "perceptron"]
 ClassWeights: TypeAlias = str | Mapping[Any, float] | None
 BALANCED = "balanced"
 # Costs and their factors: the objective squares their products.
@@ -49,14 +45,12 @@ LARGEST_VALUE = 1e150
 # The costs at which a machine without errors is looked for, the share of them that a coefficient may have, and what slack
 # is rounding.
 HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1e-4
+# Up to so many bytes the matrix of all rows is shared by pairs of small classes.
+WHOLE_BYTES = 2 * 10**8
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
 # How far a nu stays below the largest one, where rounding decides; that of a one-class machine without one.
 BELOW_LARGEST, ONE_CLASS_NU = 1e-9, 0.1
-# Support vectors on the boundary have a score of 0 but for what the solver leaves: this share of the offset.
-ON_BOUNDARY = 1e-6
-# Rounds of the perceptron, and numbers of the matrix that it keeps: 400 MB of them.
-EPOCHS, KEPT_NUMBERS = 100, 5 * 10**7
 
 
 @dataclass(eq=False, repr=False)
@@ -173,92 +167,6 @@ def _class_name(label: object) -> str:
     return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SvmModel(FittedModel):
-    """What a fitted machine predicts with: J scores over the training rows that support them.
-
-    They are above 0 for the second of the `pairs` of classes; those of the nearest mean are one for each class.
-    `sigmoids` make probabilities of them.
-    """
-
-    task: Task
-    method: Method
-    pairs: tuple[tuple[int, int], ...]
-    target: str | None
-    classes: Classes | None
-    sigmoids: tuple[Sigmoid, ...] = ()
-    KIND: ClassVar[str] = "svm"
-    CALLED: ClassVar[str] = "a support vector machine"
-
-    @property
-    def probability(self) -> bool:
-        """Whether it has probabilities."""
-        return bool(self.sigmoids)
-
-    def flaw(self) -> str | None:
-        """Return what is wrong with it, if a stranger wrote it: scores are one for each pair, or class, or one in all."""
-        scores, mean = len(self.expansion.intercepts), self.method == "mean"
-        if self.sigmoids and len(self.sigmoids) != len(self.pairs):
-            return "its sigmoids and pairs do not fit together"
-        if self.task != "classify":
-            fits = self.method == "svm" and self.classes is None and not self.pairs and scores == 1
-            return None if fits else f"a model for {self.task} has method 'svm', one score, no classes and no pairs"
-        if self.classes is None:
-            return "a classifier has classes"
-        count = len(self.classes.names)
-        if list(self.pairs) != ([] if mean else list(combinations(range(count), 2))):
-            return f"its pairs are not those of {count:,} classes, each once, in order"
-        fits = scores == (count if mean else len(self.pairs))
-        return None if fits else f"its {scores:,} scores are not those of {count:,} classes"
-
-    def decision(self, scores: Array) -> Array:
-        """Return what is reported as the decision function: (n,) for two classes and other tasks, else (n, J)."""
-        if self.method == "mean" and scores.shape[1] == 2:
-            return np.asarray(scores[:, 1] - scores[:, 0])
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def codes(self, scores: Array) -> NDArray[Any]:
-        """Return the place of the class that most votes are for, the first of equal ones, or of several the most probable."""
-        if self.sigmoids and len(self.pairs) > 1:
-            scores = self.probabilities(scores)
-        elif self.method != "mean":
-            scores = self._votes(np.where(scores > 0, 1.0, 0.0))
-        return np.asarray(np.argmax(scores, axis=1))
-
-    def class_scores(self, scores: Array) -> Array:
-        """Return one score for each class, whose order counts: for ROC curves. Shape (n,) for two classes."""
-        if self.method == "mean" or len(self.pairs) == 1:
-            return self.decision(scores)
-        return self._votes((scores > 0) + scores / (3.0 * (np.abs(scores) + 1.0)))
-
-    def _votes(self, seconds: Array) -> Array:
-        """Return the votes for each class, where those of each pair are so many for the second class and 1 in all."""
-        votes = np.zeros((len(seconds), self.pairs[-1][1] + 1))
-        for place, (i, j) in enumerate(self.pairs):
-            votes[:, j] += seconds[:, place]
-            votes[:, i] += 1.0 - seconds[:, place]
-        return votes
-
-    def probabilities(self, scores: Array) -> Array:
-        """Return the probability of every class, shape (n, classes); two classes agree with the decision."""
-        count = self.pairs[-1][1] + 1
-        pairwise = np.full((len(scores), count, count), 0.5)
-        for (i, j), sigmoid, column in zip(self.pairs, self.sigmoids, scores.T, strict=True):
-            second = sigmoid_probability(sigmoid, column)
-            pairwise[:, j, i], pairwise[:, i, j] = second, 1.0 - second
-        return couple(pairwise) if count > 2 else np.column_stack([pairwise[:, 0, 1], pairwise[:, 1, 0]])
-
-    def predicted(self, scores: Array) -> NDArray[Any]:
-        """Return predictions as they stand in tables: classes, numbers, or whether a row is like the others."""
-        if self.classes is not None:
-            return self.classes.values(self.codes(scores))
-        return scores[:, 0] if self.task == "regress" else self.alike(scores)
-
-    def alike(self, scores: Array) -> NDArray[np.bool_]:
-        """Return whether rows are like the training rows of a one-class machine: in front of its boundary, or on it."""
-        return np.asarray(scores[:, 0] >= -ON_BOUNDARY * abs(self.expansion.intercepts[0]))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SvmFit:
     """A model and what it took, sums and largest gap over its machines; None where nothing is minimised.
@@ -323,25 +231,25 @@ class Machines:
         if options.task != "classify":
             found = [self._regression(C) if options.task == "regress" else self._one_class()]
         elif self.method == "mean":
-            found, pairs = [self._mean(place) for place in range(len(self.names))], []
+            found, pairs = [Machine(members, nearest_mean(self.matrix, members)) for members in self.of_class], []
         elif self.method == "perceptron":
-            found = [self._perceptron(*self._members(*pair)) for pair in pairs]
+            functions = perceptron(self.matrix, rows.codes, len(self.names), options.seed)
+            found, pairs = [Machine(np.arange(len(rows)), one) for one in functions], pairs if len(pairs) == 1 else []
         else:
-            costs = options.class_factors(self.names, rows.codes)[rows.codes]
-
-            def work(place: int) -> Machine:
-                return self._pair(*pairs[place], C, costs, None if start is None else start[place])
-
-            # All pairs share one matrix, which may be there whole.
-            found = list(self.engine.here.map(work, range(len(pairs)), progress))
-        coefficients, bounded = np.zeros((len(rows), len(found))), np.zeros(len(rows), dtype=bool)
+            found = self._pairs(pairs, C, start, progress)
+        # Of more pairs than classes a row keeps one coefficient for each class that it is told from.
+        paired = len(pairs) > len(self.names)
+        coefficients = np.zeros((len(rows), len(self.names) if paired else len(found)))
+        bounded = np.zeros(len(rows), dtype=bool)
         for place, machine in enumerate(found):
-            coefficients[machine.rows, place] = machine.solution.coefficients
+            columns = sum(pairs[place]) - rows.codes[machine.rows] if paired else place
+            coefficients[machine.rows, columns] = machine.solution.coefficients
             bounded[machine.rows] |= np.abs(machine.solution.coefficients) >= machine.limits * (1.0 - 1e-9)
         support, solutions = np.flatnonzero((coefficients != 0).any(axis=1)), [machine.solution for machine in found]
+        intercepts, owners = np.array([one.intercept for one in solutions]), rows.codes[support] if paired else None
         model = SvmModel.of(
             rows,
-            expansion=self._expansion(coefficients[support], np.array([one.intercept for one in solutions]), support),
+            expansion=self._expansion(coefficients[support], intercepts, support, owners),
             features=self.features,
             task=options.task,
             method=self.method,
@@ -364,21 +272,75 @@ class Machines:
             all(one.converged for one in solutions),
         )
 
-    def _expansion(self, weights: Array, intercepts: Array, support: NDArray[np.intp]) -> Expansion | GivenExpansion:
+    def _expansion(
+        self, weights: Array, intercepts: Array, support: NDArray[np.intp], owners: NDArray[np.intp] | None
+    ) -> Expansion | GivenExpansion:
         """Return the scores as an expansion over the rows that support them, or over features."""
         points, kernel = self.rows.points, self.rows.kernel
         if self.features is not None and self.factor is not None:
             # Linear in the features: the coefficients of the rows sum up to one weight for each feature.
-            return GivenExpansion(np.arange(self.features.size), self.factor[support].T @ weights, intercepts)
+            features = self.factor[support].T
+            summed = features @ weights if owners is None else in_pairs(features, weights, owners)
+            return GivenExpansion(np.arange(self.features.size), summed, intercepts)
+        owned = () if owners is None else tuple(owners.tolist())
         if kernel is None:
-            return GivenExpansion(support, weights, intercepts)
-        return Expansion(kernel, as_points(points).take(support), weights, intercepts)
+            return GivenExpansion(support, weights, intercepts, owned)
+        return Expansion(kernel, as_points(points).take(support), weights, intercepts, owned)
 
     def _members(self, i: int, j: int) -> tuple[NDArray[np.intp], Array]:
         """Return the rows of two classes, and -1 or 1 for each."""
-        codes = self.rows.codes
-        rows = np.flatnonzero((codes == i) | (codes == j))
-        return rows, np.where(codes[rows] == j, 1.0, -1.0)
+        rows = np.sort(np.concatenate([self.of_class[i], self.of_class[j]]))
+        return rows, np.where(self.rows.codes[rows] == j, 1.0, -1.0)
+
+    def _pairs(
+        self, pairs: list[tuple[int, int]], C: float, start: Sequence[Solution] | None, progress: Progress | None
+    ) -> list[Machine]:
+        """Return the machine of each pair of classes: of classes of few rows many at once, as far as that settles them."""
+        options, sizes = self.options, np.bincount(self.rows.codes, minlength=len(self.names))
+        costs = options.class_factors(self.names, self.rows.codes)[self.rows.codes]
+        whole = 8 * len(self.rows) ** 2 <= min(WHOLE_BYTES, allowed_bytes(WHOLE_BYTES))
+        plain = whole and self.definite and options.nu is None and not options.hard_margin
+
+        def work(places: list[int]) -> list[Machine]:
+            """Return the machines of some pairs, in their order."""
+            settled = (
+                self._stacked([pairs[place] for place in places], C * costs, C) if plain and len(places) > 1 else {}
+            )
+            return [
+                settled.get(number) or self._pair(*pairs[place], C, costs, None if start is None else start[place])
+                for number, place in enumerate(places)
+            ]
+
+        pieces = stacks(np.array([sizes[i] + sizes[j] for i, j in pairs]))
+        found = dict[int, Machine]()
+        if any(len(places) > 1 for places in pieces) and plain:
+            # Made before threads ask for it.
+            _ = self.whole
+        for places, machines in zip(pieces, self.engine.here.map(work, pieces, progress), strict=True):
+            found.update(zip(places, machines, strict=True))
+        return [found[place] for place in range(len(pairs))]
+
+    def _stacked(self, pairs: list[tuple[int, int]], costs: Array, C: float) -> dict[int, Machine]:
+        """Return the machines of pairs of small classes by their places, as far as all at once settles them."""
+        members = [np.concatenate([self.of_class[i], self.of_class[j]]) for i, j in pairs]
+        sizes = np.array([len(one) for one in members])
+        rows, there = np.zeros((len(pairs), int(sizes.max())), dtype=np.intp), np.arange(sizes.max()) < sizes[:, None]
+        rows[there] = np.concatenate(members)
+        signs = np.where(self.rows.codes[rows] == np.array(pairs)[:, 1:], 1.0, -1.0)
+        stack = Stack(self.whole[rows[:, :, None], rows[:, None, :]], signs, np.where(there, costs[rows], 0.0))
+        found = solve_stack(stack, self.options.tolerance)
+        return {place: Machine(own, found[place], costs[own], C) for place, own in enumerate(members) if place in found}
+
+    @cached_property
+    def whole(self) -> Array:
+        """The matrix of all rows."""
+        every = np.arange(self.matrix.n)
+        return np.asarray(self.matrix.block(every, slice(None)))
+
+    @cached_property
+    def of_class(self) -> list[NDArray[np.intp]]:
+        """The rows of each class."""
+        return [np.flatnonzero(self.rows.codes == place) for place in range(len(self.names))]
 
     def _pair(self, i: int, j: int, C: float, costs: Array, start: Solution | None) -> Machine:
         """Return the machine that tells two classes apart, at a cost, without errors or by nu."""
@@ -475,38 +437,6 @@ class Machines:
         n, nu = len(self.rows), ONE_CLASS_NU if self.options.nu is None else self.options.nu
         found = self._solved(self.matrix, Problem(np.ones(n), np.ones(n), np.zeros(n), total=nu * n))
         return Machine(np.arange(n), found, 1.0)
-
-    def _mean(self, place: int) -> Machine:
-        """Return <phi(x), mu_c> - |mu_c|^2 / 2, largest for the nearest mean. Cost: O(n_c^2) kernel values."""
-        rows = np.flatnonzero(self.rows.codes == place)
-        shares = np.full(len(rows), 1.0 / len(rows))
-        outputs = self.matrix.products(rows, shares, rows)
-        return Machine(rows, Solution(shares, -0.5 * float(outputs.mean()), outputs, method="mean"))
-
-    def _perceptron(self, rows: NDArray[np.intp], signs: Array) -> Machine:
-        """Return a perceptron; rows are visited in a new random order in each round, from mistake to mistake.
-
-        Cost: O(n) for each mistake, and n kernel values for each row that was ever mistaken.
-        """
-        part, n, rng = Repeated(self.matrix, rows), len(rows), np.random.default_rng((self.options.seed, 1))
-        coefficients, outputs, intercept, mistakes, settled = np.zeros(n), np.zeros(n), 0.0, 0, False
-
-        @lru_cache(maxsize=KEPT_NUMBERS // n)
-        def row_of(row: int) -> Array:
-            return np.asarray(part.block(np.array([row]), slice(None))[0])
-
-        for _ in range(EPOCHS):
-            settled = True
-            for row in rng.permutation(n).tolist():
-                if signs[row] * (outputs[row] + intercept) <= 0:
-                    outputs += signs[row] * row_of(row)
-                    coefficients[row] += signs[row]
-                    intercept += float(signs[row])
-                    mistakes, settled = mistakes + 1, False
-            if settled:
-                break
-        found = Solution(coefficients, intercept, outputs, iterations=mistakes, converged=settled, method="perceptron")
-        return Machine(rows, found)
 
 
 def _is_definite(K: Array) -> bool:

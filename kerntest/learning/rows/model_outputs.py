@@ -16,7 +16,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import ModelError, UndecidedError, UsageError, counted, positive
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel
-from kerntest.learning.machines.svm_fit import SvmModel
+from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import model_of, read_model
 from kerntest.report.results.application_record import ColumnError, NumberSummary
 from kerntest.report.results.inspection_record import ModelColumn, ModelReport
@@ -185,28 +185,34 @@ class SvmColumns(PredictionColumns):
         """All columns, in their order."""
         classes, names = self.about["classes"], ["prediction"]
         if self.decision:
-            pairs = [f"{classes[i]}|{classes[j]}" for i, j in self.model.pairs]
-            several = classes if self.model.method == "mean" else pairs
+            several = [f"{classes[i]}|{classes[j]}" for i, j in self.model.pairs] or classes
             names += [f"decision:{one}" for one in several] if len(classes) > 2 else ["decision"]
         return names + [f"p:{name}" for name in classes if self.proba]
 
     def __call__(self, points: Points, engine: Engine) -> Written:
         """Return the columns, and the predicted numbers, or of each class which rows got it."""
         model = self.model
-        scores = model.scores(points, engine)
-        if model.classes is None:
-            predicted = model.predicted(scores)
-            columns = [pa.array(predicted)]
-            sums = {"": predicted} if model.task == "regress" else {"true": predicted, "false": ~predicted}
-        else:
-            codes, names = model.codes(scores), model.classes.names
-            columns = [pa.array(model.classes.values(np.arange(len(names)))).take(pa.array(codes))]
+
+        def written(scores: Array) -> Array:
+            """Return what is predicted, classes as their places, and the numbers that stand beside it."""
+            parts = [model.predicted(scores) if model.classes is None else model.codes(scores)]
+            if self.decision:
+                parts.append(model.decision(scores))
+            if self.proba:
+                parts.append(model.probabilities(scores))
+            return np.column_stack(parts)
+
+        predicted, *numbers = model.scores(points, engine, written).T
+        if model.classes is not None:
+            codes, names = predicted.astype(np.intp), model.classes.names
+            column = pa.array(model.classes.values(np.arange(len(names)))).take(pa.array(codes))
             sums = {name: codes == place for place, name in enumerate(names)}
-        if self.decision:
-            columns += map(pa.array, np.atleast_2d(model.decision(scores).T))
-        if self.proba:
-            columns += map(pa.array, model.probabilities(scores).T)
-        return dict(zip(self.names, columns, strict=True)), sums
+        elif model.task == "regress":
+            column, sums = pa.array(predicted), {"": predicted}
+        else:
+            alike = predicted.astype(np.bool_)
+            column, sums = pa.array(alike), {"true": alike, "false": ~alike}
+        return dict(zip(self.names, [column, *map(pa.array, numbers)], strict=True)), sums
 
 
 class RidgeColumns(PredictionColumns):

@@ -30,7 +30,8 @@ from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, enough_for
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.matrices.factor import Expansion, GivenExpansion, as_points, expanded, kernel_factor, make_features
+from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
+from kerntest.matrices.factor import as_points, kernel_factor, make_features
 from kerntest.matrices.matrix import matrix_of
 
 if TYPE_CHECKING:
