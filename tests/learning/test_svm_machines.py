@@ -12,6 +12,7 @@ from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import SVM, train_svm
+from kerntest.report.summaries.learner_summary import svm_summary
 
 # LIBSVM keeps kernel values in single precision: its decisions are good to some 1e-6.
 DECISIONS = 1e-4
@@ -323,6 +324,8 @@ def test_the_perceptron_by_hand(classes):
         machine.model.expansion.intercepts, expected[:, -1], rtol=0, atol=1e-9 * np.abs(expected).max()
     )
     assert (machine.fit_.iterations, machine.fit_.converged) == (total, True)
+    told = svm_summary(train_svm(frame_of(X, y), "y", method="perceptron"))
+    assert ("structured and averaged" in str(told)) == (classes > 2)
     assert machine.decision_function(X).shape == ((len(X),) if classes == 2 else (len(X), classes))
 
 

@@ -79,7 +79,8 @@ SVM = Manual(
 @_machine(
     "--method",
     of=("svm", "mean", "perceptron"),
-    help="svm; or, of classes with the same kernel, mean (the nearest) or perceptron.",
+    help="svm; or, of classes with the same kernel, mean (the nearest) or perceptron (of several the structured one, "
+    "averaged).",
 )
 @common.learner_options("Machine", "median", "auto")
 @_machine("--C", "C", type=common.POSITIVE, default=1.0, metavar="COST", help="Cost of a violation of the margin.")

@@ -80,7 +80,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     class_weight : "balanced", mapping or str, optional
         Factors of C for each class.
     method : "svm", "mean" or "perceptron"
-        The machine, or the nearest mean embedding or the kernel perceptron with the same kernel.
+        The machine, or the nearest mean embedding or the kernel perceptron with the same kernel, which is the structured
+        one and averaged where there are several classes.
     probability : bool
         Also fit probabilities, to scores of rows held out in five folds, copies of a row in one.
     features : str, optional

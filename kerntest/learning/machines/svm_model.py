@@ -5,12 +5,12 @@ Each pair of classes has one vote for each row, the class with most votes is pre
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.dataclass import dataclass
 from kerntest.learning.learner import FittedModel
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
 from kerntest.matrices.expansion import expanded
@@ -30,7 +30,7 @@ Method: TypeAlias = Literal["svm", "mean", "perceptron"]
 ON_BOUNDARY = 1e-6
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SvmModel(FittedModel):
     """What a fitted machine predicts with: J scores over the training rows that support them.
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Problems of at most so many rows are stacked, so many entries of their matrices at once: they stay in the cache of a core.
 MOST_ROWS, ENTRIES = 64, 2**18
-# Of like size are problems of at least this share of the rows of the largest.
-ALIKE = 0.75
+# Of like size are problems of at least this share of the rows of the largest, and some fewer still.
+ALIKE, FEW = 0.75, 4
 # The ridge leaves so much of the tolerance, and is at least this share of the largest diagonal entry.
 RIDGE_SHARE, LEAST_RIDGE = 0.05, 1e-13
 # A ridge that falls starts at the larger of this and 1 / C, by this factor.
@@ -57,7 +57,7 @@ def stacks(sizes: NDArray[np.intp]) -> list[list[int]]:
     while len(order):
         most = int(ascending[-1])
         together = 1 if most > MOST_ROWS else max(1, ENTRIES // most**2)
-        first = max(len(order) - together, int(np.searchsorted(ascending, ALIKE * most)))
+        first = max(len(order) - together, int(np.searchsorted(ascending, ALIKE * most - FEW)))
         found.append(order[first:].tolist())
         order, ascending = order[:first], ascending[:first]
     return found
@@ -182,8 +182,9 @@ def _certified(stack: Stack, beta: Array, systems: NDArray[np.intp], tolerance: 
     down = (y > 0) == (excess > 0)[:, None]
     room = np.where((a > 0) & (a < C), np.where(down, a, C - a), 0.0)
     problems, most = np.arange(len(a)), np.argmax(room, axis=1)
-    a[problems, most] += np.where(down[problems, most], -1.0, 1.0) * np.abs(excess)
-    fits = np.abs(excess) <= np.maximum(0.5 * room[problems, most], ROUNDING * a.sum(axis=1))
+    fits = np.abs(excess) <= 0.5 * room[problems, most]
+    a[problems, most] -= np.where(fits, excess, 0.0) * y[problems, most]
+    fits |= np.abs(excess) <= ROUNDING * a.sum(axis=1)
     beta = y * a
     f = _products(matrices, beta)
     b = _intercepts(y, C, beta, f)

@@ -192,7 +192,11 @@ def _solver_lines(result: records.SvmResult) -> Lines:
     support = f"{result.n_support:,} of {counted(result.n_train, 'training row')}"
     if result.method == "perceptron":
         settled = "converged" if result.converged else "not converged"
-        return [("support", support), ("solver", f"{settled} after {counted(result.iterations, 'correction')}")]
+        averaged = ", structured and averaged" if len(result.classes) > 2 else ""
+        return [
+            ("support", support),
+            ("solver", f"{settled} after {counted(result.iterations, 'correction')}{averaged}"),
+        ]
     settled = "converged" if result.converged else "NOT converged"
     gap = "" if result.duality_gap is None else f": duality gap {number(result.duality_gap, 2)} of the objective"
     objectives = [number(one, 6) for one in (result.objective, result.dual_objective) if one is not None]

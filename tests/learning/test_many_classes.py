@@ -1,0 +1,153 @@
+"""Many classes of few rows: their pairs are solved together, kept by row and class, and vote a block of rows at a time."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from learning.solver_problems import best_dual
+from learning.svm_cases import clouds, coefficients_of, gaussian
+from sklearn.svm import SVC
+from tolerances import SAME_MACHINE, assert_close
+
+from kerntest import SVM
+from kerntest.learning.solvers import stacked
+from kerntest.learning.solvers.problem import Problem
+from kerntest.learning.solvers.stacked import Stack, solve_stack, stacks
+
+
+def uneven(classes=12, seed=0, d=6):
+    """Classes of 1, 2, 3 ... rows, in random order."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(classes), np.arange(classes) + 1))
+    return rng.normal(size=(classes, d))[y] + 0.7 * rng.normal(size=(len(y), d)), y
+
+
+def stack_of(X, y, C, gamma=0.3):
+    """The problems of all pairs of classes as one stack."""
+    K = gaussian(X, X, (0.5 / gamma) ** 0.5)
+    members = [np.flatnonzero((y == i) | (y == j)) for i, j in combinations(np.unique(y), 2)]
+    width = max(map(len, members))
+    matrices = np.zeros((len(members), width, width)) + np.eye(width)
+    signs, costs = np.ones((len(members), width)), np.zeros((len(members), width))
+    for place, rows in enumerate(members):
+        matrices[place, : len(rows), : len(rows)] = K[np.ix_(rows, rows)]
+        signs[place, : len(rows)] = np.where(y[rows] == y[rows].max(), 1.0, -1.0)
+        costs[place, : len(rows)] = C if np.isscalar(C) else C[rows]
+    return Stack(matrices, signs, costs)
+
+
+@pytest.mark.parametrize("C", [0.01, 0.3, 10.0, 1e4, "by row"])
+def test_a_stack_has_the_solution_of_each_of_its_problems(C):
+    X, y = uneven(7)
+    stack = stack_of(X, y, np.random.default_rng(1).uniform(0.1, 5.0, len(y)) if C == "by row" else C)
+    found = solve_stack(stack, 1e-6)
+    assert sorted(found) == list(range(21))
+    for place, solution in found.items():
+        m = np.count_nonzero(stack.costs[place])
+        K, y_m, C_m = stack.matrices[place][:m, :m], stack.signs[place][:m], stack.costs[place][:m]
+        problem, beta = Problem(y_m, C_m, np.ones(m)), solution.coefficients
+        assert ((y_m * beta >= 0) & (y_m * beta <= C_m)).all()
+        assert abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
+        np.testing.assert_allclose(solution.outputs, K @ beta, rtol=0, atol=1e-12 * np.abs(beta).sum())
+        dual = np.abs(beta).sum() - 0.5 * beta @ K @ beta
+        primal = 0.5 * beta @ K @ beta + C_m @ np.maximum(1 - y_m * (K @ beta + solution.intercept), 0.0)
+        told = solution.objective, solution.dual_objective, solution.gap
+        np.testing.assert_allclose(told, (primal, dual, (primal - dual) / primal), rtol=1e-9, atol=1e-11)
+        assert solution.converged
+        assert 0 <= solution.gap <= 1e-6
+        assert primal >= best_dual(K, problem) * (1 - 1e-7) >= dual * (1 - 2e-7)
+        np.testing.assert_allclose(solution.intercept, problem.intercept(beta, solution.outputs), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("C", "systems"), [(0.1, 7.5), (1.0, 6.0), (100.0, 6.0)])
+def test_a_stack_is_settled_by_a_few_systems(C, systems):
+    X, y = uneven(30, d=20)
+    found = solve_stack(stack_of(X, y, C, gamma=1 / 40), 1e-6)
+    assert len(found) == 435
+    assert np.mean([one.iterations for one in found.values()]) < systems
+
+
+def test_what_cycles_is_settled_by_a_ridge_that_falls():
+    X, y = uneven(20, d=2)
+    stack = stack_of(3 * X, y, 1.0, gamma=0.25)
+    found = solve_stack(stack, 1e-6)
+    assert len(found) > 0.97 * len(stack.signs)
+    # Some have begun again.
+    assert max(one.iterations for one in found.values()) > 12
+
+
+def test_problems_of_like_size_are_stacked_and_large_ones_are_alone():
+    sizes = np.random.default_rng(0).integers(2, 120, 3000)
+    pieces = stacks(sizes)
+    assert sorted(place for piece in pieces for place in piece) == list(range(3000))
+    for piece in pieces:
+        own = sizes[piece]
+        if own.max() > stacked.MOST_ROWS:
+            assert len(piece) == 1
+        assert own.min() >= 0.75 * own.max() - 4
+        assert len(piece) == 1 or len(piece) * own.max() ** 2 <= stacked.ENTRIES
+    assert len(pieces) < 60 + (sizes > stacked.MOST_ROWS).sum()
+
+
+@pytest.mark.parametrize(("C", "weights", "even"), [(5.0, None, False), (5.0, "balanced", False), (0.02, None, True)])
+def test_many_classes_are_those_of_svc(C, weights, even):
+    X, y = clouds(80, 6, classes=8) if even else uneven()
+    peer = SVC(C=C, gamma=0.3, tol=1e-9, decision_function_shape="ovo", class_weight=weights).fit(X, y)
+    ours = SVM(C=C, kernel=f"gaussian({(0.5 / 0.3) ** 0.5!r})", scale="none", class_weight=weights, tolerance=1e-9)
+    theirs, mine = -peer.decision_function(X), ours.fit(X, y).decision_function(X)
+    # Where all rows are at their bounds, the intercept is the middle of its interval.
+    assert even == (np.abs(ours.model.expansion.coefficients) >= C).any(axis=1).all()
+    np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-4)
+    assert all(one.method == "stacked" for one in ours.fit_.solutions)
+
+
+@pytest.mark.parametrize("options", [{}, {"features": "nystroem:40"}, {"kernel": "precomputed"}, {"threads": 3}])
+@pytest.mark.parametrize("nu", [None, 0.05])
+def test_scores_of_pairs_are_sums_over_the_rows_of_both_classes(options, nu, tmp_path):
+    X, y = clouds(75, 3, classes=5, separation=1.0)
+    new = X[::4] + 0.1
+    K, across = gaussian(X, X, 1.2), gaussian(new, X, 1.2)
+    given, seen = (K, across) if options.get("kernel") else (X, new)
+    machine = SVM(**{"kernel": "gaussian(1.2)", "scale": "none", "nu": nu, **options}).fit(given, y)
+    scores = machine.decision_function(seen)
+    if "features" in options:
+        features, expansion = machine.model.features, machine.model.expansion
+        Z = gaussian(new, features.landmarks.numeric, 1.2) @ features.projection
+        np.testing.assert_allclose(scores, Z @ expansion.coefficients + expansion.intercepts, rtol=0, atol=1e-10)
+    else:
+        beta = coefficients_of(machine, 75)
+        for place, (i, j) in enumerate(combinations(range(5), 2)):
+            assert not beta[(y != i) & (y != j), place].any()
+        expected = across @ beta + machine.model.expansion.intercepts
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-10)
+    votes = np.zeros((len(new), 5), dtype=int)
+    for row, line in enumerate(scores):
+        for score, (i, j) in zip(line, combinations(range(5), 2), strict=True):
+            votes[row, j if score > 0 else i] += 1
+    assert (machine.predict(seen) == votes.argmax(axis=1)).all()
+    machine.save(tmp_path / "m.kt")
+    loaded = SVM.load(tmp_path / "m.kt")
+    np.testing.assert_array_equal(loaded.predict(seen), machine.predict(seen))
+    assert_close(loaded.decision_function(seen), scores, share=SAME_MACHINE)
+
+
+def test_rows_in_blocks_are_predicted_alike(monkeypatch):
+    X, y = uneven()
+    machine = SVM(probability=False).fit(X, y)
+    whole, scores, accuracy = machine.predict(X), machine.decision_function(X), machine.score(X, y)
+    monkeypatch.setattr("kerntest.matrices.expansion.EXPANSION_BLOCK", 20 * len(machine.fit_.support))
+    np.testing.assert_array_equal(machine.predict(X), whole)
+    assert_close(machine.decision_function(X), scores, share=SAME_MACHINE)
+    assert machine.score(X, y) == accuracy == np.mean(whole == y)
+
+
+def test_pairs_of_large_classes_and_of_small_ones_stand_in_their_order():
+    X, y = clouds(150, 4, classes=2, separation=3.0)
+    more, few = clouds(24, 4, classes=4, seed=2, separation=2.0)
+    X, y = np.vstack([X, more + 4.0]), np.concatenate([y, few + 2])
+    machine = SVM(C=2.0, kernel="gaussian(2)", scale="none", tolerance=1e-9).fit(X, y)
+    assert {one.method == "stacked" for one in machine.fit_.solutions} == {True, False}
+    for (i, j), column in zip(combinations(range(6), 2), machine.decision_function(X).T, strict=True):
+        rows = (y == i) | (y == j)
+        alone = SVM(C=2.0, kernel="gaussian(2)", scale="none", tolerance=1e-9).fit(X[rows], y[rows])
+        np.testing.assert_allclose(column[rows], alone.decision_function(X[rows]), rtol=0, atol=1e-4)
