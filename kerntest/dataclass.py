@@ -53,8 +53,9 @@ def _initialise(self: Any, *given: Any, **named: Any) -> None:
         values[name] = factories[name]()
     missing = [name for name, value in values.items() if value is dataclasses.MISSING]
     if len(values) > len(usual) or len(given) > len(order) or missing or ordered.keys() & named.keys():
-        message = f"{type(self).__name__} takes {', '.join(usual)}, each once, and not {given} {named}"
-        raise TypeError(message)
+        told = [f" got an unexpected keyword argument {name!r}" for name in named if name not in usual]
+        told.append(f" takes {', '.join(usual)}, each once, and not {given} {named}")
+        raise TypeError(type(self).__name__ + told[0])
     for name, value in values.items():
         object.__setattr__(self, name, value)
     if hasattr(self, "__post_init__"):

@@ -1,21 +1,24 @@
 """The one tree of errors: what went wrong, the way out, and the exit code the shell sees.
 
 Every error that a user can cause is one of these. A message says what and where, naming the file, the line,
-the column and the value; a hint says what to do next.
+the column and the value; a hint says what to do next. Both are written with the options of commands, `--missing drop`;
+who calls kerntest from Python reads arguments, `missing='drop'`: see `in_python`.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
+import re
 import warnings
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial, wraps
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -37,6 +40,8 @@ class KerntestError(Exception):
 
     exit_code: int = 70
     default_code: ClassVar[str] = "internal"
+    # Whether the texts are for who typed a command: they name options, and arguments for a call from Python.
+    typed: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -47,14 +52,31 @@ class KerntestError(Exception):
         where: Mapping[str, str | int] | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self._message, self._hint = message, hint
         self.code = code or self.default_code
         self.where = dict(where or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors come back from other processes: an exception is made again from its message alone by default."""
-        return partial(type(self), hint=self.hint, code=self.code, where=self.where), (self.message,)
+        return partial(type(self), hint=self._hint, code=self.code, where=self.where), (self._message,)
+
+    @property
+    def message(self) -> str:
+        """What went wrong, in the words of who reads it."""
+        return self._message if self.typed else in_python(self._message)
+
+    @property
+    def hint(self) -> str | None:
+        """The way out, in the words of who reads it."""
+        return self._hint if self.typed or self._hint is None else in_python(self._hint)
+
+    @hint.setter
+    def hint(self, text: str | None) -> None:
+        self._hint = text
+
+    def __str__(self) -> str:
+        """Return the message, which a traceback shows."""
+        return self.message
 
 
 class UsageError(KerntestError, ValueError):
@@ -91,6 +113,70 @@ class ModelError(KerntestError):
     default_code = "model"
 
 
+# Arguments whose options are called otherwise, and what stands for options without a value, or with an odd one.
+_ARGUMENTS = {"lambda": "lambda_", "x": "x_columns", "y": "y_columns", "denoise": "reconstruct", "o": "output"}
+_PHRASES = {
+    "--joint a,b,c": "['a', 'b', 'c']",
+    "--joint a,b --joint c": "[['a', 'b'], ['c']]",
+    "--no-header": "header=False",
+    "--no-intervals": "intervals=False",
+    "--pairwise": "hsic_pairs",
+    "--time-series": "time_series=True",
+}
+_FLAGS = {"common", "decision", "explain", "force", "grid", "hard-margin", "proba", "probability", "residual", "std"}
+# The values of these are names, be they numbers.
+_OF_NAMES = {"categorical", "cluster", "columns", "exclude", "keep", "na", "x", "y"}
+# What follows an option in a sentence and is no value of it.
+_WORDS = (
+    "allows|and|as|at|can|for|gives|has|have|is|leaves|looks|may|means|must|names|needs|nothing|of|or|puts|reads|says|"
+    "separates|sets|standard|take|takes|tests|that|to|too|tries|uses|with"
+)
+_OPTION = (
+    rf"`kerntest [^`]*`|{'|'.join(sorted(_PHRASES, reverse=True))}"
+    r"|(?<![\w-])(?:--([A-Za-z][a-z-]*)|-(o))"
+    rf"(?: (?!(?:{_WORDS})\b)((?:'[^']*'|\\')+|[^\s'\"`;()]*[^\s'\"`;(),.:]|\.(?= )))?"
+)
+
+
+def in_python(text: str) -> str:
+    """Return a text with options as they are typed, `--missing drop`, as arguments of a call, `missing='drop'`."""
+
+    def argument(found: re.Match[str]) -> str:
+        name, value = found[1] or found[2], found[3]
+        if name is None:
+            return _PHRASES.get(found[0], found[0])
+        called = _ARGUMENTS.get(name, name.replace("-", "_"))
+        if name in _FLAGS:
+            return f"{called}=True" + (f" {value}" if value else "")
+        if value is None:
+            return f"{called}="
+        if value.startswith("'"):
+            # What a shell joins from quoted pieces, Python escapes.
+            value = value.replace("'\\''", "\\'")
+        elif name in _OF_NAMES or not _is_number(value):
+            value = repr(value)
+        return f"{called}={value}"
+
+    return re.sub(_OPTION, argument, text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+@contextmanager
+def as_typed() -> Iterator[None]:
+    """Let errors speak of options, for who typed a command."""
+    KerntestError.typed = True
+    try:
+        yield
+    finally:
+        KerntestError.typed = False
+
+
 class DataWarning(UserWarning):
     """What to read before believing a result; it is also in the `warnings` of the result."""
 
@@ -109,7 +195,18 @@ def telling(function: _Function) -> _Function:
 
     @wraps(function)
     def told(*args: Any, **options: Any) -> Any:
-        result = function(*args, **options)
+        try:
+            result = function(*args, **options)
+        except TypeError as error:
+            unknown = [name for name in options if str(error).endswith(f"unexpected keyword argument {name!r}")]
+            known = [*inspect.signature(function).parameters]
+            for name in unknown:
+                close = suggest(name, known)
+                meant = [one for one in known if one.startswith(f"{name}_")] or ([close] if close else [])
+                also = f"; did you mean {' or '.join(meant)}?" if meant else ""
+                message = f"{function.__name__}() got an unexpected keyword argument {name!r}{also}"
+                raise TypeError(message) from None
+            raise
         warn_of(result.warnings)
         return result
 

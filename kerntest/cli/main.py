@@ -16,7 +16,7 @@ import click
 from kerntest import __version__
 from kerntest.cli import console
 from kerntest.cli.manual import DocumentedGroup, Manual
-from kerntest.errors import DataWarning
+from kerntest.errors import DataWarning, as_typed
 from kerntest.report.write import remove_temporary_files, written_together
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def group() -> None:
     """
 
 
+@as_typed()
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every failure becomes a message on stderr."""
     _told.clear()

@@ -51,6 +51,19 @@ PIECE_BYTES = 70 * 10**6
 # Values of a column that are told.
 VALUES_TOLD = 20
 
+if TYPE_CHECKING:
+
+    class RowOptions(CsvWords, total=False):
+        """What both functions take besides, as `_applied` does."""
+
+        output: str | PathLike[str] | BinaryIO | None
+        keep: Patterns
+        missing: MissingRule
+        unknown: UnknownRule
+        threads: int | None
+        progress: Progress | None
+        block: int | None
+
 
 @telling
 def predict_file(
@@ -61,7 +74,7 @@ def predict_file(
     decision: bool = False,
     std: bool = False,
     interval: float | None = None,
-    **options: Any,
+    **options: Unpack[RowOptions],
 ) -> PredictionReport:
     """Apply a model to the rows of a file, which need not fit into memory.
 
@@ -135,7 +148,7 @@ def transform_file(
     components: int | None = None,
     reconstruct: bool = False,
     residual: bool = False,
-    **options: Any,
+    **options: Unpack[RowOptions],
 ) -> TransformReport:
     """Project the rows of a file, which need not fit into memory, on the components of a model.
 

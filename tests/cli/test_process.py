@@ -16,12 +16,15 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and device
 
 # `kerntest` with a stand-in for the numerics, whose behaviour the name of the first file chooses.
 PROGRAM = """
-import signal, sys, threading, time, types
+import faulthandler, signal, sys, threading, time, types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from example_results import two_sample_result
 from kerntest.cli import console, main
 from kerntest.report import write
+
+# What hangs tells where, and ends.
+faulthandler.dump_traceback_later(120, exit=True)
 
 def work():
     while True:

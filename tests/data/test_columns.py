@@ -122,7 +122,7 @@ def test_columns_in_one_table_only(tables, unmatched):
         r"^a\.csv and b\.csv have different columns: only in a\.csv: q; only in b\.csv: s t$", DIFFER, *pair
     )
     assert (
-        error.hint == "--common uses the shared ones; --exclude 'q,s t' leaves these out; --columns names those to use"
+        error.hint == "common=True uses the shared ones; exclude='q,s t' leaves these out; columns= names those to use"
     )
     x, y, warnings = match_tables(*pair, common=True)
     assert x.names == y.names == ("p", "r")
@@ -152,8 +152,8 @@ def test_columns_in_one_table_only(tables, unmatched):
         ({"columns": "zz*"}, r"column 'zz\*' is in neither", UNKNOWN, "the columns are"),
         ({"exclude": "wait"}, "column 'wait' is in neither", UNKNOWN, ""),
         ({"categorical": "tmp"}, "column 'tmp' is in neither", UNKNOWN, ""),
-        ({"columns": "t*"}, r"only in a\.csv: temp_2$", DIFFER, "--common"),
-        ({"columns": "size,w*"}, r"only in b\.csv: weight$", DIFFER, "--common"),
+        ({"columns": "t*"}, r"only in a\.csv: temp_2$", DIFFER, "common=True"),
+        ({"columns": "size,w*"}, r"only in b\.csv: weight$", DIFFER, "common=True"),
         ({"exclude": "*"}, r"no column of a\.csv and b\.csv is selected", "usage.no_columns", "name"),
         ({"columns": ""}, "is selected", "usage.no_columns", "name"),
     ],
@@ -177,7 +177,7 @@ def test_types_that_differ(tables, unmatched):
         r"^column 'age' is number in a\.csv and text in b\.csv \(b\.csv, line 3: 'old'\); the types of n differ too$"
     )
     error = unmatched(match, "data.types_differ", *pair)
-    assert error.hint == "--categorical age,n compares as text; --exclude age,n leaves out"
+    assert error.hint == "categorical='age,n' compares as text; exclude='age,n' leaves out"
     x, y, _ = match_tables(*pair, categorical="age,n")
     assert kinds(x) == kinds(y) == ["text"] * 3
     assert (x["age"].levels, y["age"].levels) == (("30", "31"), ("30", "new", "odd", "old"))
@@ -262,7 +262,7 @@ def test_missing_values_are_counted_or_their_rows_left_out(csv, refused):
     table = read_table(csv("price,city,ok,day\n" + "\n".join(rows)))
     match = r"^a\.csv has 6 missing values: price 3, city 1, ok 1, day 1 \(the first in line 7\)$"
     error = refused(lambda: apply_missing(table, "error"), match, "data.missing_values")
-    assert error.hint == "--missing drop leaves those rows out; --exclude price,city,ok,day leaves the columns out"
+    assert error.hint == "missing='drop' leaves those rows out; exclude='price,city,ok,day' leaves the columns out"
     assert error.where == {"file": "a.csv", "line": 7, "column": "price"}
     complete, n_dropped = apply_missing(table, "drop")
     assert (n_dropped, complete.n_rows, complete.place(5)) == (3, 37, "line 10")
@@ -276,10 +276,10 @@ def test_missing_values_of_frames(refused):
     table = read_table(pa.table({"a": [1.0, 2.0], "unit price": [1.0, None]}))
     match = r"^x has 1 missing value: unit price 1 \(the first in row 2\)$"
     error = refused(lambda: apply_missing(table, "error"), match, "data.missing_values")
-    assert error.hint.endswith("--exclude 'unit price' leaves the column out")
+    assert error.hint.endswith("exclude='unit price' leaves the column out")
     table = read_table(pa.table({"a": [1.0, None], "b": [None, None]}), name="y")
     match = "^every row of y has a missing value: a 1, b 2$"
-    assert "--exclude b" in refused(lambda: apply_missing(table, "drop"), match, "data.no_rows_left").hint
+    assert "exclude='b'" in refused(lambda: apply_missing(table, "drop"), match, "data.no_rows_left").hint
 
 
 def test_infinities_of_arrays_name_the_row(refused):

@@ -219,13 +219,13 @@ def test_words_for_missing_values(csv, refused):
     values, code = ["1", "2", "?", "-", "4", "5", ""], "data.not_a_number"
     # An empty field is missing, too: other words may be.
     hint = refused(csv(rows(values)), "holds '", code).hint
-    assert hint.startswith("--na 'NA,N/A,NaN,nan,null,NULL,None,n/a,#N/A,-,?' reads them as missing; ")
+    assert hint.startswith("na='NA,N/A,NaN,nan,null,NULL,None,n/a,#N/A,-,?' reads them as missing; ")
     for na in ("?,-", ["?", "-"]):
         assert read_table("a.csv", na=na)["v"].n_missing == 3
     # The list takes the place of the usual one, and only the empty field is always missing.
     assert read_table(csv(rows(["NA", "None", "", "x"])), na="")["v"].levels == ("NA", "None", "x")
     hint = refused(csv(rows([*values, "NA"])), "holds 'NA'", code, na="?,-").hint
-    assert hint.startswith("--na '?,-,NA' reads it as missing; ")
+    assert hint.startswith("na='?,-,NA' reads it as missing; ")
 
 
 @pytest.mark.parametrize(("form", "kind"), [("a", "text"), ("1", "number"), ("2025-01-01", "date"), ("5%", "number")])
@@ -245,7 +245,7 @@ def test_a_word_that_empties_a_text_column_is_told(csv, refused):
     csv("v,k\n" + "".join(f"{'None' if k % 3 else 'one'},{k % 7}\n" for k in range(60)))
     columns = {"x_columns": "v", "y_columns": "k"}
     told = refused(lambda: kerntest.hsic_test("a.csv", **columns), "40 missing values: v 40", "data.missing_values")
-    assert told.hint.endswith(f"; if 'None' is a value, --na '{OTHERS}' takes it as such")
+    assert told.hint.endswith(f"; if 'None' is a value, na='{OTHERS}' takes it as such")
     assert kerntest.hsic_test("a.csv", **columns, na=OTHERS, permutations=50).n == 60
 
 
@@ -330,19 +330,19 @@ def test_what_cannot_be_used_names_the_line(csv, refused, code, place):
     if "column" in error.where and code != "data.duplicate_columns":
         column, value = error.where["column"], error.where["value"]
         assert f"column {column!r} holds {value!r}" in error.message
-        assert f"--exclude {column}" in error.hint or "--decimal" in error.hint
+        assert f"exclude='{column}'" in error.hint or "decimal=" in error.hint
         assert read_table("a.csv", categorical=column)[column].kind == "text"
 
 
 def test_hints_say_what_to_do(csv, refused):
     assert "delimiter was taken to be ','" in refused(csv("a,b\n1\n"), "line 2", "data.ragged_rows").hint
     latin = refused(csv("a\nZürich\n".encode("latin-1")), "line 2", "data.not_utf8")
-    assert latin.hint == "if it is Latin-1, --encoding latin-1 reads it"
+    assert latin.hint == "if it is Latin-1, encoding='latin-1' reads it"
     assert "Windows-1252" in refused(csv("a\n5 €\n".encode("windows-1252")), "line 2", "data.not_utf8").hint
-    assert refused(csv("a\n1\n".encode("utf-16")), "UTF-16", "data.not_utf8").hint == "--encoding utf-16 reads it"
+    assert refused(csv("a\n1\n".encode("utf-16")), "UTF-16", "data.not_utf8").hint == "encoding='utf-16' reads it"
     hint = refused(csv(f"c\n{NUMBERS}x\n"), "holds 'x'", "data.not_a_number").hint
-    assert hint.startswith("--na x reads it as missing; correct it")
-    assert "--na" not in refused(csv(f"c\n{NUMBERS}007\n"), "holds '007'", "data.not_a_number").hint
+    assert hint.startswith("na='x' reads it as missing; correct it")
+    assert "na=" not in refused(csv(f"c\n{NUMBERS}007\n"), "holds '007'", "data.not_a_number").hint
 
 
 def test_few_numbers_raise_no_doubt(csv):

@@ -182,7 +182,7 @@ def test_types_that_cannot_be_used_fail_when_used(tmp_path, refused, odd):
     else:
         parquet.write_table(pa.table({"odd": odd, "n": [1, 2]}), source)
     assert named_columns(read_table(source), exclude="odd").names == ("n",)
-    assert "--exclude odd" in refused(source, match, "data.unusable_type").hint
+    assert "exclude='odd'" in refused(source, match, "data.unusable_type").hint
 
 
 def test_categorical_of_typed_sources():

@@ -1,10 +1,14 @@
 """Errors in our own words, short, and with a way out that works."""
 
+import pickle
 import socket
 import threading
 from contextlib import contextmanager
 
 import pytest
+
+import kerntest as package
+from kerntest.errors import UsageError, in_python
 
 LONG = "linear*" * 3000 + "linear"
 
@@ -35,6 +39,35 @@ def test_where_a_single_row_differs_the_hint_works(kerntest, tmp_path, null):
     assert outcome.code == 4
     assert "hint: --estimator biased can test them" in outcome.err
     assert kerntest(*arguments, "--estimator", "biased").code == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "called"),
+    [
+        ("--missing drop leaves those out; --exclude 2020 leaves", "missing='drop' leaves those out; exclude='2020' leaves"),
+        ("--x 'unit price,b' --y c names them", "x_columns='unit price,b' y_columns='c' names them"),
+        ("--common uses the shared ones, --columns names others", "common=True uses the shared ones, columns= names others"),
+        ("write --test-fraction 0.3, or --lambda or --cv 5", "write test_fraction=0.3, or lambda_= or cv=5"),
+        (r"--exclude 'it'\''s' leaves it out (--no-header)", r"exclude='it\'s' leaves it out (header=False)"),
+        ("--decimal . reads it; --force overwrites it; -o names another", "decimal='.' reads it; force=True overwrites it; output= names another"),
+        ("test with --pairwise, which has `kerntest svm ... --grid`", "test with hsic_pairs, which has `kerntest svm ... --grid`"),
+        ("a -- b--c, re-o and (--joint a,b,c)", "a -- b--c, re-o and (['a', 'b', 'c'])"),
+    ],
+)  # fmt: skip
+def test_what_is_typed_as_an_option_is_an_argument_in_python(typed, called):
+    assert in_python(typed) == called
+
+
+def test_errors_speak_to_who_called_in_python_or_typed(kerntest, table):
+    for names, way_out in (("--x and --y", "--x a,b --y c names"), ("x_columns= and y_columns=", "x_columns='a,b' y_")):
+        for wrong, told in (({"x": "a", "y": "a"}, names), ({}, way_out)):
+            if way_out.startswith("--"):
+                error = kerntest("hsic", table, *(word for name in wrong for word in (f"--{name}", "a"))).err
+            else:
+                with pytest.raises(UsageError) as caught:
+                    package.hsic_test(table, **{f"{name}_columns": "a" for name in wrong})
+                error = f"{pickle.loads(pickle.dumps(caught.value))} {caught.value.hint}"
+            assert told in error
 
 
 @contextmanager

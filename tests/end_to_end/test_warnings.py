@@ -45,6 +45,13 @@ def test_a_misspelt_argument_is_none(call):
         call()
 
 
+def test_an_argument_of_another_name_is_told():
+    with pytest.raises(TypeError, match=r"^hsic_test\(\) got .* 'kernel'; did you mean kernel_x or kernel_y\?$"):
+        kerntest.hsic_test(ROWS, kernel="linear")
+    with pytest.raises(TypeError, match=r"^mmd_test\(\) got .* 'colums'; did you mean columns\?$"):
+        kerntest.mmd_test(ROWS, ROWS, colums="a")
+
+
 def test_warnings_can_be_filtered():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -268,7 +268,7 @@ def test_errors_of_pieces_of_a_file_come_back_with_their_lines(on, tmp_path):
     with on("dask"), pytest.raises(DataError, match=r"rows\.csv, line 442: column 'a' has no value") as caught:
         kerntest.predict_file(tmp_path / "m.kt", tmp_path / "rows.csv", output=tmp_path / "out.csv", block=3000)
     assert caught.value.where["line"] == 442
-    assert "--missing drop" in caught.value.hint
+    assert "missing='drop'" in caught.value.hint
 
 
 # What tests divide their work by
@@ -319,4 +319,4 @@ def test_no_gpu_and_no_such_device_are_said(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(UndecidedError, match="no GPU was found") as caught, kerntest.compute_on("gpu"):
         pass
-    assert (caught.value.exit_code, "--engine gpu" in caught.value.hint) == (4, True)
+    assert (caught.value.exit_code, "engine='gpu'" in caught.value.hint) == (4, True)

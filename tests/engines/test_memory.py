@@ -56,7 +56,7 @@ def refused(*sources):
         kerntest.mmd_test(*sources)
     assert caught.value.code == "undecided.memory"
     assert caught.value.exit_code == 4
-    assert "--method features" in caught.value.hint
+    assert "method='features'" in caught.value.hint
     return caught.value.message
 
 
@@ -64,18 +64,18 @@ def test_a_file_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = tmp_path / "wide.csv"
     with path.open("wb") as file:
         file.truncate(10**9)
-    assert refused(path, path) == f"reading {path} takes at least 1.13 GB, and --memory allows 200 MB"
+    assert refused(path, path) == f"reading {path} takes at least 1.13 GB, and memory= allows 200 MB"
     path.write_bytes(rows(850_000))
-    assert refused(path, path) == f"reading {path} takes at least 215 MB, and --memory allows 200 MB"
+    assert refused(path, path) == f"reading {path} takes at least 215 MB, and memory= allows 200 MB"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x" * 10**8)))
-    assert refused("-", path) == "reading <stdin> takes at least 200 MB, and --memory allows 200 MB"
+    assert refused("-", path) == "reading <stdin> takes at least 200 MB, and memory= allows 200 MB"
 
 
 def test_a_compressed_file_is_refused_while_it_unpacks(tmp_path):
     path = tmp_path / "small.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + bytes(10**8), 1))
     assert path.stat().st_size < 10**6
-    assert refused(path, path) == f"reading {path} takes at least 200 MB, and --memory allows 200 MB"
+    assert refused(path, path) == f"reading {path} takes at least 200 MB, and memory= allows 200 MB"
 
 
 def test_a_parquet_file_is_refused_by_what_it_says_of_itself(tmp_path):

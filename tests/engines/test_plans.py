@@ -81,7 +81,7 @@ def test_plans_are_told_from_so_many_rows_on_and_inside_only():
 
 
 def test_threads_of_a_function_keep_the_memory_of_the_choice():
-    with pytest.raises(UndecidedError, match="--memory allows 200 MB"), kerntest.compute_on(memory="200MB", threads=4):
+    with pytest.raises(UndecidedError, match="memory= allows 200 MB"), kerntest.compute_on(memory="200MB", threads=4):
         kerntest.mmd_test(normal(30_000, 5), normal(30_000, 5, 1), threads=2)
 
 
@@ -156,9 +156,9 @@ def test_the_memory_of_a_curve_is_that_of_its_vectors(null, vectors):
 def test_a_fit_beyond_the_memory_is_refused_with_the_way_out():
     with (
         pytest.raises(
-            UndecidedError, match=r"kerntest ridge of 5,000 rows takes .*, and --memory allows 300 MB"
+            UndecidedError, match=r"kerntest ridge of 5,000 rows takes .*, and memory= allows 300 MB"
         ) as caught,
         kerntest.compute_on(memory="300MB"),
     ):
         kerntest.train_ridge(rows_of(5000), "wave", exclude="side")
-    assert "--features nystroem:500" in caught.value.hint
+    assert "features='nystroem:500'" in caught.value.hint

@@ -499,7 +499,7 @@ def test_kernels_to_which_all_rows_are_alike(test, kernel, side, null):
     named = kernels(test, kernel, side)
     message = "finds all pairs of different rows" if test is mmd_test else "give one value of the statistic only"
     error = refused(test, UndecidedError, message, code="undecided.degenerate_kernel", null=null, **named)
-    assert "--bandwidth median" in error.hint
+    assert "bandwidth='median'" in error.hint
     assert all(f"'{text}'" in error.message for text in named.values())
 
 

@@ -153,7 +153,7 @@ def test_beyond_so_many_rows_a_high_rank_is_refused(most, monkeypatch):
         assert_close(coco_of(x, y, (wide, wide)).coco, expected)
     with pytest.raises(UndecidedError, match=r"rank of 'laplacian\(0.1\)' on these 150 rows is above") as refusal:
         coco_of(x, y, (wide if most == 80 else narrow, narrow))
-    assert (refusal.value.hint, refusal.value.code) == ("--statistic hsic", "undecided.coco_rank")
+    assert (refusal.value.hint, refusal.value.code) == ("statistic='hsic'", "undecided.coco_rank")
 
 
 def test_kernels_that_are_not_positive_definite_or_overflow_are_refused(monkeypatch):

@@ -158,7 +158,7 @@ def test_a_fixed_kernel_stays_as_it_is():
 @pytest.mark.parametrize("kernel", ["gaussian(1.5)", "linear", "polynomial(2) + delta", Gaussian(2)])
 @pytest.mark.parametrize("bandwidth", [1.0, "median", [1.0, 2.0]])
 def test_a_bandwidth_beside_a_fixed_kernel_is_refused(kernel, bandwidth):
-    with pytest.raises(UsageError, match=r"--bandwidth has nothing to set$") as caught:
+    with pytest.raises(UsageError, match=r"bandwidth= has nothing to set$") as caught:
         choose(kernel, bandwidth)
     assert caught.value.code == "usage.bandwidth_twice"
     assert caught.value.exit_code == 2

@@ -325,36 +325,36 @@ def test_what_cannot_be_is_refused(test, options, kind, message, code):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("option", ["explain", "witness", "plot", "resampling random"])
+@pytest.mark.parametrize("option", ["explain=True", "witness=", "plot=", "resampling='random'"])
 def test_what_samples_by_features_do_not_have_is_refused(option):
-    name, _, value = option.partition(" ")
-    with pytest.raises(UsageError, match=f"^--{option} needs --method exact$"):
-        of_samples(**{name: value or "a.png"})
+    name, _, value = option.partition("=")
+    with pytest.raises(UsageError, match=f"^{option} needs method='exact'$"):
+        of_samples(**{name: value.strip("'") or "a.png"})
 
 
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("plot", "a.png"),
-        ("witness", "a.csv"),
-        ("time-series", True),
-        ("statistic coco", "coco"),
-        ("min-lag", 3),
-        ("resampling random", "random"),
-        ("null pearson", "pearson"),
-        ("null permutation", "permutation"),
-        ("bandwidth of several values", (1.0, 2.0)),
+        ("plot=", "a.png"),
+        ("witness=", "a.csv"),
+        ("time_series=True", True),
+        ("statistic='coco'", "coco"),
+        ("min_lag=", 3),
+        ("resampling='random'", "random"),
+        ("null='pearson'", "pearson"),
+        ("null='permutation'", "permutation"),
+        ("bandwidth= of several values", (1.0, 2.0)),
     ],
 )
 def test_what_two_variables_by_features_do_not_have_is_refused(option, value):
-    with pytest.raises(UsageError, match=f"^--{option} needs --method exact$") as caught:
-        of_pair(**{option.split()[0].replace("-", "_"): value})
+    with pytest.raises(UsageError, match=f"^{option} needs method='exact'$") as caught:
+        of_pair(**{option.partition("=")[0]: value})
     assert "null" not in option or caught.value.hint.endswith("moments, gamma, spectral")
 
 
 def test_two_files_of_one_pair_are_refused(tmp_path):
     long_frame(100).to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(UsageError, match=r"^--method features reads one file with the columns of both sides$"):
+    with pytest.raises(UsageError, match=r"^method='features' reads one file with the columns of both sides$"):
         hsic_test(tmp_path / "a.csv", tmp_path / "a.csv", **FEATURES)
 
 

@@ -171,7 +171,7 @@ def test_values_that_cannot_be_used_are_refused_with_their_place(tmp_path):
     error = refused(
         "column 'price' is text in .* and number in", "data.types_differ", path, padded(y, tmp_path / "y.csv")
     )
-    assert "mixed.csv, line 1802: 'cheap'; --categorical price" in error.hint
+    assert "mixed.csv, line 1802: 'cheap'; categorical='price'" in error.hint
     found = mmd_test(path, y, **QUICK, common=True, categorical="price")
     assert "price" in found.columns
     for data in (path, tmp_path / "x.parquet"):

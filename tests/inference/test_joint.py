@@ -153,7 +153,7 @@ def test_more_rows_than_there_is_room_for(groups, most):
     with pytest.raises(UndecidedError, match=message) as caught:
         hsic_joint(table, "*", permutations=5)
     assert (caught.value.exit_code, caught.value.code) == (4, "undecided.memory")
-    assert "--pairwise" in caught.value.hint
+    assert "hsic_pairs" in caught.value.hint
 
 
 @pytest.mark.parametrize("levels", [3, 40, 500])

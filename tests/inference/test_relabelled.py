@@ -233,7 +233,7 @@ def test_random_permutations_have_a_limit_of_memory(monkeypatch):
     ) as caught:
         hsic_test(x, y, **options)
     assert caught.value.code == "undecided.memory"
-    assert "--resampling shifts" in caught.value.hint
+    assert "resampling='shifts'" in caught.value.hint
     with pytest.raises(UndecidedError, match=r"of 3 kernels .* 19 rows are more than 15"):
         hsic_test(x[:19], y[:19], **options | {"kernel_x": "gaussian", "bandwidth": (1, 2)})
 

@@ -90,7 +90,7 @@ def test_equal_rows_have_no_bandwidth(metric, n):
         BandwidthChooser(points, 0).median(metric, None)
     assert caught.value.exit_code == 4
     assert caught.value.code == "undecided.no_distance"
-    assert "--bandwidth" in caught.value.hint
+    assert "bandwidth=" in caught.value.hint
 
 
 def finest(text, points, numeric=("a", "b", "c"), categories=("d", "e")):

@@ -337,7 +337,7 @@ def test_missing_values_are_refused_left_out_or_left_empty(applied, changed, mod
     with pytest.raises(DataError, match=r"changed\.csv, line 5: column 'size' has no value") as caught:
         applied(model, path, block=60)
     assert caught.value.where["line"] == 5
-    assert "--missing" in caught.value.hint
+    assert "missing=" in caught.value.hint
     dropped, report = applied(model, path, missing="drop", block=2000, **RUNS[model])
     assert dropped["row"].astype(int).tolist() == [k for k in range(1, 501) if k not in {3, 6}]
     assert (report.rows, report.incomplete) == (500, 2)

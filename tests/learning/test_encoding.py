@@ -164,7 +164,9 @@ def test_a_missing_column_is_named_with_the_one_that_may_be_meant(table, model):
     assert caught.value.hint == "did you mean 'Age'?"
 
 
-@pytest.mark.parametrize(("header", "other", "said"), [("a,b", "x1,x2", "needs a header"), ("x1,x2", "a,b", "--no-he")])
+@pytest.mark.parametrize(
+    ("header", "other", "said"), [("a,b", "x1,x2", "needs a header"), ("x1,x2", "a,b", "header=F")]
+)
 def test_names_by_position_are_told_from_names(table, header, other, said):
     model = KernelRidge(0.1).fit(table(header, "1,2", "3,4", "5,7"), [1.0, 2.0, 3.0])
     with pytest.raises(DataError) as caught:
@@ -197,8 +199,8 @@ def test_a_value_of_another_kind_is_named_with_its_line(table, model, rows, mess
 @pytest.mark.parametrize(
     ("lines", "message", "hint"),
     [
-        (["a", "1", "2", "x", *"3" * 17], r"line 4: column 'a' holds 'x', .* \(19 of 20 v", "--na 'NA,N/A"),
-        (["a,b", "1,x", "2,x", '"1,5",x', *["3,x"] * 17], "holds '1,5', which is not a n", "--decimal ',' or"),
+        (["a", "1", "2", "x", *"3" * 17], r"line 4: column 'a' holds 'x', .* \(19 of 20 v", "na='NA,N/A"),
+        (["a,b", "1,x", "2,x", '"1,5",x', *["3,x"] * 17], "holds '1,5', which is not a n", "decimal=',' or"),
         (["a", "1", "x", "y"], r"line 3: .* holds 'x', .* \(1 of 3", "write 'a' as in training, such as 12.5"),
     ],
 )
@@ -270,7 +272,7 @@ def test_unknown_categories_are_named_counted_and_located(table, model):
     assert error.message == (
         "new.csv, line 3: column 'city' holds 'Trier', unknown to the model, in 2 rows ('Trier', 'Berlin'); so does 'code'"
     )
-    assert error.hint.endswith("or let --unknown ignore it; 'Bonn', 'Köln', 'Ulm' are known")
+    assert error.hint.endswith("or let unknown='ignore' it; 'Bonn', 'Köln', 'Ulm' are known")
     assert (error.code, error.exit_code) == ("data.unknown_level", 3)
     assert error.where == {"file": "new.csv", "line": 3, "column": "city", "value": "Trier"}
     with pytest.raises(DataError) as caught:

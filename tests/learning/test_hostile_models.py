@@ -33,7 +33,7 @@ def test_models_of_before_are_read_and_written_as_they_were(tmp_path, name, kind
     assert {**manifest, "kerntest_version": ""} == {**old, "kerntest_version": "", "parameters": manifest["parameters"]}
     with pytest.raises(DataError, match=r"m\.kt exists already") as caught:
         kind.load(path).save(tmp_path / "m.kt")
-    assert "--force" in caught.value.hint
+    assert "force=True" in caught.value.hint
     kind.load(path).save(os.devnull)
 
 

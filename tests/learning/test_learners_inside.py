@@ -125,7 +125,7 @@ def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(mon
     X, y = wave(200)
     monkeypatch.setattr(ridge_fit, "MEMORY", 10**6)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge().fit(X, y))
-    assert "--features nystroem" in error.hint
+    assert "features='nystroem" in error.hint
     monkeypatch.setattr(ridge_fit, "DIRECT", 0)
     monkeypatch.setattr(ridge_fit, "MEMORY", 10**9)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge(features="fourier:50").fit(X, y))

@@ -193,7 +193,7 @@ def test_the_first_row_that_does_not_fit_is_told_and_nothing_is_written(folder, 
         with pytest.raises(DataError, match=r"parquet, row 206: column 'size' has no value") as caught:
             table_and_report(folder, "svm", tmp_path / layout, output, block=40, unknown="ignore", missing="error")
         assert caught.value.where == {"file": str(tmp_path / layout), "row": 206, "column": "size"}
-        assert "--missing drop" in caught.value.hint
+        assert "missing='drop'" in caught.value.hint
     with pytest.raises(DataError, match=r"row 6 of .*parts/4\.parquet: column 'size'"):
         table_and_report(folder, "svm", tmp_path / "parts", output, block=40, unknown="ignore", missing="error")
     assert output.read_bytes() == b"old"

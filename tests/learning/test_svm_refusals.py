@@ -132,17 +132,17 @@ def test_what_cannot_be_fitted_is_refused(code, call):
 N = 40
 ROWS = pd.DataFrame({"a": np.arange(N) * 1.5, "b": np.arange(N) % 3, "y": ["u", "v"] * (N // 2)})
 GAPS, NUMBERS_OF_ROWS = ROWS.assign(y=[None, *ROWS["y"][1:]]), ROWS.assign(y=np.arange(N) / 7)
-DROP = "--missing drop leaves those rows out"
+DROP = "missing='drop' leaves those rows out"
 HINTS = [
     (GAPS, {}, f"^{DROP}$"),
     # Without a the target still has one.
     (GAPS.assign(a=[1.0, None, *ROWS["a"][2:]]), {}, f"^{DROP}$"),
-    (ROWS.assign(a=[1.0, None, *ROWS["a"][2:]]), {}, "; --exclude a leaves the column out$"),
+    (ROWS.assign(a=[1.0, None, *ROWS["a"][2:]]), {}, "; exclude='a' leaves the column out$"),
     (ROWS, {"test": GAPS}, f"^{DROP}$"),
     (ROWS.assign(y=None), {"missing": "drop"}, "^column 'y' is needed: fill it in$"),
     (ROWS[:4], {"probability": True}, "^(?!.*folds).*5 rows"),
     (NUMBERS_OF_ROWS, {}, "regress"),
-    (ROWS.assign(y=[f"id{k}" for k in range(N)]), {}, "^(?!.*regress).*another --target"),
+    (ROWS.assign(y=[f"id{k}" for k in range(N)]), {}, "^(?!.*regress).*another target="),
 ]
 
 
@@ -176,7 +176,7 @@ def test_an_infeasible_nu_names_the_largest_that_is_feasible(few, n):
     largest = 2 * few / n
     error = raises(UsageError, "usage.nu", lambda: SVM(nu=largest + 0.01).fit(X[:n], y))
     assert f"{largest:.4g}" in error.message
-    hinted = float(error.hint.split()[1].rstrip(","))
+    hinted = float(error.hint.split()[0].removeprefix("nu=").rstrip(","))
     assert 0 <= largest - hinted < 1e-3
     machine = SVM(nu=hinted, kernel="laplacian").fit(X[:n], y)
     assert machine.fit_.converged
@@ -227,7 +227,7 @@ def test_a_nu_below_the_smallest_share_is_not_said_to_separate_the_classes():
     with pytest.raises(UsageError, match=r"leaves a share of 0\.") as caught:
         SVM(kernel="linear", nu=0.1).fit(X, mixed)
     assert "separate" not in caught.value.message
-    least = float(caught.value.hint.split()[1])
+    least = float(caught.value.hint.split()[0].removeprefix("nu="))
     assert SVM(kernel="linear", nu=least).fit(X, mixed).fit_.converged
 
 
