@@ -339,7 +339,7 @@ def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: 
         hint += f"; --exclude {option_value(list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
     if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
         hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
-    missing = counted(sum(counts.values()), "missing value")
+    missing = counted(sum(counts.values()), "missing value") + (" (NaN)" if table.format == "array" else "")
     said = f"{table.name} has {missing}: {_per_column(counts)} (the first in {table.place(first_row)})"
     where = {**table.where(first_row), "column": next(iter(counts))}
     return DataError(said, hint=hint, code="data.missing_values", where=where)

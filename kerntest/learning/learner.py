@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import wraps
-from importlib import import_module
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar
 
@@ -16,23 +15,19 @@ import numpy as np
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of, prepare_fit
-from kerntest.errors import DataError, UsageError, one_of, positive, warn_of, whole_number
+from kerntest.errors import UsageError, one_of, positive, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.model_file import damaged, model_of, read_model, save_model
-from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
+from kerntest.learning.model_file import save_model
+from kerntest.learning.rows.leakage import guarded, told_of_shared
 from kerntest.learning.rows.training_rows import (
     Classes,
     TrainingOptions,
     TrainingRows,
     check_bandwidth,
     check_kernel,
-    checked_weights,
     encoded_rows,
-    given_targets,
-    read_labelled,
     read_like,
     rows_like,
-    target_of,
 )
 from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
 from kerntest.matrices.factor import FeatureMap, as_points, feature_error, parse_features
@@ -81,14 +76,12 @@ class LearnerOptions(_Kernelled):
     threads: int | None = None
     # What else than a number the bandwidth may be; the first is the default.
     BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
-    # Where an option is kept under another name.
-    KEPT_AS: ClassVar[dict[str, str]] = {}
     # What else there is than to name a bandwidth, for messages.
     ADVICE: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be, and keep the engine that is set now."""
-        self.engine = engine_of(self.threads)
+        """Refuse what cannot be."""
+        engine_of(self.threads)
         one_of("scale", self.scale, ("standardize", "none"))
         whole_number("seed", self.seed, at_least=0)
         check_kernel(self.kernel)
@@ -100,6 +93,11 @@ class LearnerOptions(_Kernelled):
         self.refuse(self.precomputed and self.bandwidth != self.BANDWIDTHS[0], "a precomputed kernel and a bandwidth")
 
     @property
+    def engine(self) -> Engine:
+        """Where is computed: what `compute_on` set, or so many threads."""
+        return engine_of(self.threads)
+
+    @property
     def precomputed(self) -> bool:
         """Whether rows are rows of a matrix of kernel values."""
         return isinstance(self.kernel, str) and self.kernel.strip().lower() == "precomputed"
@@ -107,7 +105,7 @@ class LearnerOptions(_Kernelled):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the options by name, as scikit-learn asks for them."""
         del deep
-        return {name: getattr(self, self.KEPT_AS.get(name, name)) for name in signature(type(self)).parameters}
+        return {name: vars(self)[name] for name in signature(type(self)).parameters}
 
     def stored(self) -> dict[str, Any]:
         """Return the options as a model file keeps them: all but the threads."""
@@ -172,131 +170,6 @@ class FittedModel:
         return expanded(self.expansion, self.features, points, engine)
 
 
-class Estimator(LearnerOptions, Generic[ModelT, FitT]):
-    """What `SVM`, `KernelRidge` and `KernelPCA` share beside their options: the model and its file."""
-
-    MODEL: ClassVar[type]
-    # What one is called in messages.
-    CALLED: ClassVar[str]
-    # The parameters that a model knows, and by which name.
-    SHOWN: ClassVar[dict[str, str]]
-
-    _model: ModelT | None = None
-    fit_: FitT | None = None
-
-    def __repr__(self) -> str:
-        usual = signature(type(self)).parameters
-        given = {name: value for name, value in self.get_params().items() if value != usual[name].default}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, and forget what was fitted."""
-        for name in [name for name in params if name not in self.get_params()]:
-            told, hint = f"{type(self).__name__} has no parameter {name!r}", f"they are {', '.join(self.get_params())}"
-            raise UsageError(told, hint=hint, code="usage.parameter")
-        fresh = type(self)(**{**self.get_params(), **params})
-        vars(self).clear()
-        vars(self).update(vars(fresh))
-        return self
-
-    @property
-    def _estimator_type(self) -> str:
-        return "transformer"
-
-    def __sklearn_tags__(self) -> Any:
-        made, kind = import_module("sklearn.utils"), self._estimator_type
-        return made.Tags(
-            kind,
-            made.TargetTags(required=kind in {"classifier", "regressor"}),
-            input_tags=made.InputTags(pairwise=self.precomputed),
-            classifier_tags=made.ClassifierTags() if kind == "classifier" else None,
-            regressor_tags=made.RegressorTags() if kind == "regressor" else None,
-        )
-
-    @property
-    def model(self) -> ModelT:
-        """What was fitted; UsageError if nothing was."""
-        if self._model is None:
-            raise UsageError(f"{self.CALLED} not fitted", hint="call fit first", code="usage.not_fitted")
-        return self._model
-
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the model to a file that the command line and `load` read."""
-        save_model(path, self.model, self.stored(), force=force)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> Self:
-        """Return one that works with the model of a file, and has the parameters that it was fitted with."""
-        loaded, file = cls(threads=threads), read_model(path)
-        model: Any = model_of(file, cls.MODEL)
-        # What the model of an older file shows.
-        shown: dict[str, Any] = {name: getattr(model, place) for name, place in cls.SHOWN.items()}
-        shown["kernel"] = str(model.kernel or "precomputed")
-        shown |= {} if model.encoder is None else {"scale": model.encoder.scale}
-        shown |= {} if model.features is None else {"features": f"{model.features.kind}:{model.features.size}"}
-        try:
-            loaded.set_params(**file.manifest.get("parameters", shown) | {"threads": threads})
-        except (AttributeError, TypeError, ValueError, UsageError) as error:
-            raise damaged(file.name, f"its parameters are none of {cls.__name__}: {error}") from error
-        loaded._model = model
-        return loaded
-
-    def _learned(self, learner: Learner[FitT, Any], X: Any, y: Any, weights: Any = None) -> Self:
-        """Fit to what a caller hands over, and warn of what is to be known."""
-        rows = learner.handed_over(X, y, weights)
-        self.fit_ = learner.fit(rows)
-        self._model = self.fit_.model
-        warn_of([*rows.warnings, *self.fit_.warnings])
-        return self
-
-    def _points(self, X: Any) -> Points | Array:
-        """Return new rows as the model takes them."""
-        if self.model.encoder is None:
-            return kernel_values(X, self.model.n_train)
-        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
-        points: Points = self.model.encoder.transform(labelled.features)[0]
-        return points
-
-
-def _floats(X: Any, told: str, hint: str) -> Array:
-    try:
-        return np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(told, hint=hint, code="data.not_numeric") from error
-
-
-def as_rows(X: Any) -> Any:
-    """Return lists of numbers as an array, and everything else as it is."""
-    told, hint = "rows in lists are equally many numbers each", "hand over a DataFrame where there is text"
-    return _floats(X, told, hint) if isinstance(X, (list, tuple)) else X
-
-
-def kernel_values(X: Any, n_train: int | None = None) -> Array:
-    """Return a precomputed matrix: of n training rows, (n, n) and symmetric, or of m further ones against them, (m, n)."""
-    told, hint = (
-        "a precomputed matrix holds numbers, and nothing else",
-        "hand over an array of shape (rows, training rows)",
-    )
-    K = _floats(X, told, hint)
-    told, hint, code = "", "entry i, j is the kernel of training rows i and j", "data.wrong_shape"
-    if K.ndim != 2:
-        told, hint = f"a precomputed matrix has two dimensions, not shape {K.shape}", "one row alone is K[None, :]"
-    elif not np.isfinite(K).all():
-        row, column = np.argwhere(~np.isfinite(K))[0].tolist()
-        place, hint = f"in row {row + 1:,}, column {column + 1:,}", "look at the kernel of these two rows"
-        told = f"a precomputed matrix has finite entries, not {K[row, column]} {place}"
-    elif n_train is not None and K.shape[1] != n_train:
-        hint = "entry i, j is the kernel of row i and training row j: hand over all training rows"
-        told = f"the rows of the matrix have {K.shape[1]:,} columns, and the machine was fitted to {n_train:,} rows"
-    elif n_train is None and not 0 < K.shape[0] == K.shape[1]:
-        told = f"a precomputed matrix has shape (n, n), not {K.shape}"
-    elif n_train is None and not np.allclose(K, K.T, rtol=1e-8, atol=1e-10 * float(np.abs(K).max(initial=0.0))):
-        told, hint, code = "a precomputed matrix must be symmetric", "K = (K + K.T) / 2", "data.not_symmetric"
-    if told:
-        raise DataError(told, hint=hint, code=code)
-    return K
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Judgement(Generic[ResultT]):
     """How good a fit is: fields of its record, warnings, and the panels of a picture with their title, of the record."""
@@ -313,9 +186,8 @@ class Learner(ABC, Generic[FitT, ResultT]):
     # Its Python class, and its record.
     ESTIMATOR: ClassVar[str]
     RESULT: ClassVar[Any]
-    # Whether other rows than those that are learned from can judge it, and whether it may have several targets.
+    # Whether other rows than those that are learned from can judge it.
     JUDGED: ClassVar[bool] = True
-    SEVERAL: ClassVar[bool] = False
     options: LearnerOptions
     # Whether it has a target, and whether that is one of classes.
     supervised: bool = True
@@ -333,38 +205,6 @@ class Learner(ABC, Generic[FitT, ResultT]):
         """Return rows with their targets."""
         del targets, table
         return rows
-
-    def handed_over(self, X: Any, y: Any, weights: Any = None) -> TrainingRows:
-        """Return the rows of what Python callers hand over: a table, or a matrix of kernel values, targets and weights."""
-
-        def beside(n: int) -> tuple[Column, ...]:
-            return () if weights is None else (target_of(weights, n, name="sample_weight"),)
-
-        if self.options.precomputed:
-            matrix = kernel_values(X)
-            n = len(matrix)
-            given = [checked_weights(column, "K", positive=True) for column in beside(n)]
-            rows = self.with_targets(TrainingRows(matrix), self._target_values(y, n), "y")
-            return replace(rows, weights=given[0] if given else None)
-        names = (y,) if isinstance(y, str) else y if self.SEVERAL and isinstance(y, (list, tuple)) else ()
-        if not self.supervised or not all(isinstance(name, str) for name in names):
-            names = ()
-        labelled = read_labelled(as_rows(X), names, TrainingOptions(), name="X")
-        targets = labelled.targets if names else self._target_values(y, labelled.n)
-        labelled = replace(labelled, targets=targets, beside=beside(labelled.n))
-        if self.JUDGED:
-            labelled = kept_together(labelled)
-        rows = self.rows(labelled)
-        return replace(rows, warnings=(*labelled.warnings, *rows.warnings))
-
-    def _target_values(self, y: Any, n: int) -> tuple[Column, ...]:
-        """Return the targets of n rows that y holds."""
-        if not self.supervised:
-            return ()
-        if y is None:
-            hint = f"fit({'K' if self.options.precomputed else 'X'}, y)"
-            raise UsageError(f"{self.ESTIMATOR} needs y", hint=hint, code="usage.target")
-        return tuple(given_targets(y, n)) if self.SEVERAL else (target_of(y, n),)
 
     @abstractmethod
     def cost(self, rows: TrainingRows) -> dict[str, Any]:

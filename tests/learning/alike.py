@@ -67,7 +67,7 @@ def assert_decide_alike(first, second, data):
     """
     fits = [one.fit_ for one in (first, second) if one.fit_ is not None]
     permitted = 2.0 * sum((2.0 * (fit.gap or 0.0) * (fit.objective or 0.0)) ** 0.5 for fit in fits)
-    scores, others = first.decision_function(data), second.decision_function(data)
+    scores, others = first.pair_scores(data), second.pair_scores(data)
     np.testing.assert_allclose(
         scores, others, rtol=0, atol=permitted + SAME_MACHINE * size_of_terms(first) * max(1.0, np.abs(scores).max())
     )

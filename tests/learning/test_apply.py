@@ -110,12 +110,12 @@ def by_class(folder, model):
             for end, one in zip(("", "_std", "_low", "_high"), found.T, strict=True)
         }
     machine = SVM.load(path)
-    found = {"prediction": machine.predict(new)}
     if model == "usual":
-        found["decision"] = machine.decision_function(new)
+        return {"prediction": machine.predict(new) > 0, "decision": machine.pair_scores(new)}
+    found = {"prediction": machine.predict(new)}
     if model == "kind":
         pairs = ("10|20", "10|30", "20|30")
-        found |= {f"decision:{pair}": one for pair, one in zip(pairs, machine.decision_function(new).T, strict=True)}
+        found |= {f"decision:{pair}": one for pair, one in zip(pairs, machine.pair_scores(new).T, strict=True)}
         found |= {f"p:{name}": one for name, one in zip((10, 20, 30), machine.predict_proba(new).T, strict=True)}
     return found
 

@@ -138,13 +138,11 @@ def test_columns_are_found_by_name_in_any_order_and_others_are_ignored(table, tr
 
 @pytest.mark.parametrize("values", [[0.0, 5e-324], [1.7e308, 1.7e308, -1.7e308], [-1e-310, 2e-310], [1e15, 1e15 + 1]])
 def test_numbers_as_small_and_as_large_as_they_get_are_told_apart(values, tmp_path):
-    targets = np.where(np.array(values) == values[-1], 1.0, -1.0)
-    model = KernelRidge(1e-6, kernel="gaussian(0.1)").fit(np.array(values), targets)
-    np.testing.assert_allclose(model.predict(np.array(values)), targets, rtol=0, atol=1e-3)
+    rows, targets = np.array(values)[:, None], np.where(np.array(values) == values[-1], 1.0, -1.0)
+    model = KernelRidge(1e-6, kernel="gaussian(0.1)").fit(rows, targets)
     model.save(tmp_path / "m.kt")
-    np.testing.assert_allclose(
-        KernelRidge.load(tmp_path / "m.kt").predict(np.array(values)), targets, rtol=0, atol=1e-3
-    )
+    for one in (model, KernelRidge.load(tmp_path / "m.kt")):
+        np.testing.assert_allclose(one.predict(rows), targets, rtol=0, atol=1e-3)
 
 
 # Columns that are not there, or of another kind.

@@ -284,7 +284,7 @@ def test_columns_whose_products_overflow_are_refused_unless_they_are_scaled(size
         (DataError, np.ones((10, 2)), "gaussian", "no column is left"),
         (UsageError, X, "gausian", "unknown kernel"),
         *(
-            (DataError, rows, "gaussian", "rows in lists are equally many numbers each")
+            (DataError, rows, "gaussian", "rows are equally many numbers each")
             for rows in ([[1, 2], [3, 4, 5]], [["a", "b"], ["c", "d"]], [[1, {}], [2, 3]])
         ),
     ],

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from learning.svm_cases import raises
 from model_archives import archive, members_of
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -102,7 +104,12 @@ def test_parameters_are_set_and_copied(name):
     with pytest.raises(UsageError, match="no parameter 'gamma'"):
         copy.set_params(gamma=2.0)
     forgetful = copy.fit(X, LEARNERS[name][1]).set_params(seed=3)
-    raises(UsageError, "usage.not_fitted", lambda: getattr(forgetful, LEARNERS[name][2])(X))
+    with pytest.raises(NotFittedError, match="not fitted") as told:
+        getattr(forgetful, LEARNERS[name][2])(X)
+    # In another process, too, and where scikit-learn is not loaded.
+    for error in (told.value, pickle.loads(pickle.dumps(told.value))):
+        assert isinstance(error, UsageError)
+        assert (error.code, error.hint, str(error)) == ("usage.not_fitted", "call fit first", told.value.message)
 
 
 OTHERS = {

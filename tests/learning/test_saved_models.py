@@ -79,7 +79,7 @@ def told(learner):
         return {"transform": condition, **({} if model.encoder is None else {"denoise": {"condition": 1e5}})}
     # A sigmoid is nowhere steeper than its slope says, and coupling adds up as many as there are classes.
     scale, steep = size_of_terms(learner), max(1.0, sum(abs(one.slope) for one in model.sigmoids))
-    asked = {"decision_function": {"scale": scale}, "predict": {"scale": scale}}
+    asked = {"pair_scores": {"scale": scale}, "predict": {"scale": scale}}
     return asked | ({"predict_proba": {"scale": scale * steep}} if model.sigmoids else {})
 
 
@@ -149,7 +149,7 @@ def test_a_reader_of_twenty_lines_decides_the_same(tmp_path):
     machine = SVM(C=5.0).fit(rows, y)
     machine.save(tmp_path / "m")
     found = read_by_hand(tmp_path / "m", rows)
-    np.testing.assert_allclose(found, machine.decision_function(rows), rtol=0, atol=1e-9 * np.abs(found).max())
+    np.testing.assert_allclose(found, machine.pair_scores(rows), rtol=0, atol=1e-9 * np.abs(found).max())
 
 
 def numbered(*names):

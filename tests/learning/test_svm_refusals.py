@@ -111,7 +111,8 @@ REFUSED = {
     "data.wrong_shape": [
         *(fitted(rows, Y, **PRECOMPUTED) for rows in (K[:, :5], K[0], np.where(np.eye(40) > 0, NAN, K))),
         *(partial(SVM(**PRECOMPUTED).fit(K, Y).predict, rows) for rows in (K[:3, :20], K[0], np.full((3, 40), NAN))),
-        fitted(X, Y[:, None]),
+        *(fitted(rows, Y) for rows in (X[:, 0], X[0].tolist(), X[None])),
+        fitted(X, np.column_stack([Y, Y])),
     ],
     "data.not_symmetric": [fitted(np.triu(K), Y, **PRECOMPUTED)],
     "data.not_numeric": [fitted([["a"]], Y, **PRECOMPUTED), fitted([[1.0, 2.0], [3.0]], Y)],

@@ -10,11 +10,12 @@ import numpy as np
 
 from kerntest.data.read import frame_of
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import DataError
+from kerntest.errors import DataError, UsageError
 from kerntest.learning.components import kpca_fit
 from kerntest.learning.components.kpca_fit import KpcaFit, KpcaModel, KpcaOptions
+from kerntest.learning.estimator import Transformer
 from kerntest.learning.fit_pictures import component_panels
-from kerntest.learning.learner import Estimator, Judgement, Learner, trains
+from kerntest.learning.learner import Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.leakage import running_numbers
@@ -23,6 +24,8 @@ from kerntest.matrices.matrix import KEPT_BYTES
 from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Points
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
 
 
-class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
+class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
     """Principal components in the feature space of a kernel, with their pre-images.
 
     With the linear kernel, ordinary principal components. The axes have unit length in feature space, so that the scores
@@ -95,7 +98,7 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         """
         return self._learned(KpcaLearner(self), X, y)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Find the components of n rows and return their scores, shape (n, components)."""
         return self.fit(X, y).transform(X)
 
@@ -109,15 +112,24 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         """Shares of the trace of HKH, that is of the variance in feature space."""
         return self.model.ratios
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Return the scores of n rows, shape (n, components), centred with the means of the training rows.
+
+        An array, or a frame after `set_output`.
 
         Parameters
         ----------
         X : as in `fit`
             With kernel="precomputed" the kernel values of n rows with every training row.
         """
-        return self.model.scores(self._points(X), self.engine)
+        return self._framed(self.model.scores(self._points(X), self.engine), X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the scores, as files of them have them; those of columns are not needed."""
+        if input_features is not None and len(input_features) != self.n_features_in_:
+            told = f"input_features should have length equal to number of features ({self.n_features_in_}), got"
+            raise UsageError(f"{told} {len(input_features)}", hint="leave them out", code="usage.columns")
+        return np.array([f"pc{place}" for place in range(1, self.model.n_components + 1)], dtype=object)
 
     def residuals(self, X: Any) -> Array:
         """Return what the components leave of each row in feature space, |phi(x) - P phi(x)|^2, shape (n,).

@@ -12,8 +12,9 @@ import numpy as np
 from kerntest.data.columns import match_names, split_patterns
 from kerntest.errors import DataError, UsageError, counted, positive
 from kerntest.learning import scores
+from kerntest.learning.estimator import Estimator, not_fitted
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
-from kerntest.learning.learner import Estimator, Judgement, Learner, trains
+from kerntest.learning.learner import Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.machines.ridge_fit import RidgeFit, RidgeModel, RidgeOptions
@@ -84,7 +85,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
     True
     """
 
-    MODEL, CALLED, SHOWN = RidgeModel, "this regression is", {"lambda_": "lambda_"}
+    MODEL, CALLED, SHOWN, SEVERAL = RidgeModel, "this regression is", {"lambda_": "lambda_"}, True
     _estimator_type = "regressor"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelRidge:
@@ -173,8 +174,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
 
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:
-            what, hint = "this regression was not fitted here", "a model file keeps what predicts"
-            raise UsageError(what, hint=hint, code="usage.not_fitted")
+            raise not_fitted("this regression was not fitted here", "a model file keeps what predicts")
         return self.fit_
 
     def _shaped(self, values: Array) -> Array:
@@ -239,7 +239,7 @@ def train_ridge(
 class RidgeLearner(Learner[RidgeFit, RidgeResult]):
     """Regressions of one target or several, with a column of weights, and intervals of a probability."""
 
-    COMMAND, ESTIMATOR, RESULT, SEVERAL = "ridge", "KernelRidge", RidgeResult, True
+    COMMAND, ESTIMATOR, RESULT = "ridge", "KernelRidge", RidgeResult
 
     def __init__(
         self, options: RidgeOptions, target: Names = None, weights: str | None = None, interval: float = 0.9

@@ -58,7 +58,7 @@ CHOOSING_STREAM = 6
 class RidgeOptions(LearnerOptions):
     """What kind of regression; each as in `KernelRidge`."""
 
-    # `penalty` is what was asked for: `lambda_` of a regression is that of its fit.
+    # `lambda_` of a regression is that of its fit: what was asked for is kept behind it.
     lambda_: InitVar[float | None] = None
     kernel: Kernel | str = "gaussian"
     _: KW_ONLY
@@ -66,11 +66,11 @@ class RidgeOptions(LearnerOptions):
     criterion: Criterion = "loo"
     cv: int | None = None
     intervals: bool = True
-    BANDWIDTHS, KEPT_AS = ("auto", "median"), {"lambda_": "penalty"}
+    BANDWIDTHS = ("auto", "median")
 
     def __post_init__(self, lambda_: float | None) -> None:
         """Refuse what cannot be."""
-        self.penalty = lambda_
+        vars(self)["lambda_"] = lambda_
         one_of("criterion", self.criterion, get_args(Criterion))
         super().__post_init__()
         if self.penalty is not None:
@@ -80,6 +80,12 @@ class RidgeOptions(LearnerOptions):
             whole_number("cv", self.cv, at_least=2)
             both = f"--cv {self.cv} and --criterion {self.criterion}"
             self.refuse(self.criterion not in {"loo", "cv"}, both, "--criterion cv chooses by folds")
+
+    @property
+    def penalty(self) -> float | None:
+        """The lambda that was asked for."""
+        given: float | None = vars(self)["lambda_"]
+        return given
 
     @property
     def chosen_by(self) -> Criterion:

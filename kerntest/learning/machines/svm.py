@@ -12,7 +12,8 @@ import numpy as np
 from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import DataError, UsageError, whole_number
 from kerntest.learning import cross_validation as folding
-from kerntest.learning.learner import Estimator, Judgement, Learner, trains
+from kerntest.learning.estimator import Estimator, only_if
+from kerntest.learning.learner import Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmOptions
@@ -25,7 +26,7 @@ from kerntest.matrices.factor import parse_features
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -131,28 +132,71 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels of the classes, sorted; only classifiers have them."""
-        if self.model.classes is None:
-            raise AttributeError("only a classifier has classes_")
+        if self._model is None or self.model.classes is None:
+            raise AttributeError("only a fitted classifier has classes_")
         return self.model.classes.values(np.arange(len(self.model.classes.names)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return a class, a number, or whether each row is like the training rows (one-class), shape (n,)."""
-        return self._scores(X, self.model.predicted)
+        """Return a class, a number, or whether each row is like the training rows, 1 or -1 (one-class), shape (n,)."""
+        found = self._scores(X, self.model.predicted)
+        return np.where(found, 1, -1) if self.task == "one-class" else found
 
+    @only_if(lambda self: self.task != "regress", "a regression has no decision_function: predict gives its numbers")
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return scores: (n,) for two classes (above 0: the second), numbers and one class; else one for each pair."""
+        """Return scores, above 0 for the second of two classes; of several, one for each, the largest for what is predicted.
+
+        Shape (n,), or (n, classes) for more than two. Of one class they are below 0 for outliers.
+        """
+        model = self.model
+
+        def by_class(scores: Array) -> Array:
+            found = model.class_scores(scores)
+            if found.ndim == 2:
+                # Of equal votes the first class is predicted, and what is most probable may not have most of them.
+                predicted = np.arange(len(found)), model.codes(scores)
+                found[predicted] = np.nextafter(found.max(axis=1), np.inf)
+            return found
+
+        if self.task == "classify":
+            return self._scores(X, by_class)
+        scores = self._scores(X)
+        # What the solver leaves on the boundary is on neither side.
+        return np.where(model.alike(scores), np.maximum(scores[:, 0], 0.0), scores[:, 0])
+
+    def pair_scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of all machines, shape (n, J), or (n,) where there is one.
+
+        They are one for each pair of classes, above 0 for the second one; of method="mean" one for each class, and so of a
+        perceptron for several.
+        """
         return self.model.decision(self._scores(X))
 
+    @only_if(
+        lambda self: self.probability if self._model is None else self._model.sigmoids,
+        "this machine has no probabilities: fit it with probability=True",
+    )
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of every class, shape (n, classes); the most probable one is what `predict` says."""
+        return self._scores(X, self.model.probabilities)
+
+    @only_if(lambda self: self.task == "one-class", "only a machine of one class has score_samples")
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Return what `decision_function` does, before `offset_` is taken off."""
+        return np.asarray(self.decision_function(X) + self.offset_)
+
+    @only_if(lambda self: self.task == "one-class", "only a machine of one class has fit_predict")
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.intp]:
+        """Fit to n rows, and return which are like the others, 1, and which are not, -1."""
+        return np.asarray(self.fit(X, y).predict(X))
+
     @property
-    def predict_proba(self) -> Callable[[Any], NDArray[np.float64]]:
-        """Return the probability of every class, shape (n, classes); the most probable one is what `predict` says.
+    def offset_(self) -> float:
+        """What a row of one class must reach."""
+        if self.task != "one-class":
+            raise AttributeError("only a machine of one class has an offset_")
+        return -float(self.model.expansion.intercepts[0])
 
-        Only there with `probability`, as other libraries expect.
-        """
-        if not (self.probability if self._model is None else self._model.sigmoids):
-            raise AttributeError("this machine has no probabilities: fit it with probability=True")
-        return lambda X: self._scores(X, self.model.probabilities)
-
+    @only_if(lambda self: self.task != "one-class", "a machine of one class has no score: nothing says what is right")
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy; of a regression r2."""
         model = self.model

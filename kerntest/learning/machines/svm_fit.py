@@ -81,7 +81,6 @@ class SvmOptions(LearnerOptions):
             positive("epsilon", self.epsilon)
         if self.nu is not None:
             sized("nu", self.nu, (0.0, 1.0), "0.1 is usual")
-        self.weights = _named_weights(self.class_weight)
         task, method, classes = f"--task {self.task}", f"--method {self.method}", "it is for classes"
         given = {
             "--nu": self.nu is not None,
@@ -101,6 +100,11 @@ class SvmOptions(LearnerOptions):
             *(("--method mean", name, "give one of them") for name in ("--features", "--probability")),
         ):
             self.refuse(given.get(one) and given.get(other), f"{one} and {other}", hint)
+
+    @property
+    def weights(self) -> str | dict[str, float] | None:
+        """The factors of C by the names of their classes, or how they are found."""
+        return _named_weights(self.class_weight)
 
     def stored(self) -> dict[str, Any]:
         """Return the options as a model file keeps them, weights by the names of their classes."""

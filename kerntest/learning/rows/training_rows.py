@@ -380,7 +380,7 @@ def hardly_classes(target: Column, count: int, table: str, most: int = MOST_CLAS
     """Return the error for a target with more different values than classes can be."""
     fewer = "merge rare values, or name another --target: of so many rows there are at most"
     hint = f"{fewer} {most}" if target.is_category else "--task regress predicts numbers"
-    what = f"has {count:,} different values, which are too many for classes"
+    what = f"has {count:,} different values, which are {'too many' if target.is_category else 'continuous, too many'} for classes"
     return unfit(target, table, what, hint, "data.too_many_classes")
 
 
@@ -422,7 +422,7 @@ def checked_weights(column: Column, table: str, *, positive: bool = False) -> Ar
     weights = np.full(1, np.nan) if column.is_category else np.asarray(column.values, dtype=np.float64)
     odd = weights[(weights != 0) & ~((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))]
     if len(odd) or not weights.any():
-        what = column.kind if column.is_category else f"{odd[0]:g}" if len(odd) else "0 everywhere"
+        what = column.kind if column.is_category else f"{odd[0]:g}" if len(odd) else "zero everywhere"
         wanted = f"0, which leaves a row out, or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
         hint = "--weights names a column such as a number of repeats, or 1 / (variance of the row)"
         raise unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
