@@ -205,7 +205,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             names = self.feature_names_in_ if named else [f"x{place}" for place in range(1, count + 1)]
             columns = [replace(column, name=name) for column, name in zip(table.columns, names, strict=True)]
             table = replace(table, columns=tuple(columns))
-            has, had = ("no names", "them") if named else ("names", "none")
+            has, had = ("no names", "names") if named else ("names", "none")
             warn_of([f"the columns of X have {has}, and those of the fit had {had}: they are taken in their order"])
         labelled = read_labelled(table, (), TrainingOptions(), name="X")
         points: Points = encoder.transform(labelled.features)[0]

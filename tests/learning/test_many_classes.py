@@ -94,7 +94,7 @@ def test_many_classes_are_those_of_svc(C, weights, even):
     X, y = clouds(80, 6, classes=8) if even else uneven()
     peer = SVC(C=C, gamma=0.3, tol=1e-9, decision_function_shape="ovo", class_weight=weights).fit(X, y)
     ours = SVM(C=C, kernel=f"gaussian({(0.5 / 0.3) ** 0.5!r})", scale="none", class_weight=weights, tolerance=1e-9)
-    theirs, mine = -peer.decision_function(X), ours.fit(X, y).decision_function(X)
+    theirs, mine = -peer.decision_function(X), ours.fit(X, y).pair_scores(X)
     # Where all rows are at their bounds, the intercept is the middle of its interval.
     assert even == (np.abs(ours.model.expansion.coefficients) >= C).any(axis=1).all()
     np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-4)
@@ -109,7 +109,7 @@ def test_scores_of_pairs_are_sums_over_the_rows_of_both_classes(options, nu, tmp
     K, across = gaussian(X, X, 1.2), gaussian(new, X, 1.2)
     given, seen = (K, across) if options.get("kernel") else (X, new)
     machine = SVM(**{"kernel": "gaussian(1.2)", "scale": "none", "nu": nu, **options}).fit(given, y)
-    scores = machine.decision_function(seen)
+    scores = machine.pair_scores(seen)
     if "features" in options:
         features, expansion = machine.model.features, machine.model.expansion
         Z = gaussian(new, features.landmarks.numeric, 1.2) @ features.projection
@@ -128,16 +128,16 @@ def test_scores_of_pairs_are_sums_over_the_rows_of_both_classes(options, nu, tmp
     machine.save(tmp_path / "m.kt")
     loaded = SVM.load(tmp_path / "m.kt")
     np.testing.assert_array_equal(loaded.predict(seen), machine.predict(seen))
-    assert_close(loaded.decision_function(seen), scores, share=SAME_MACHINE)
+    assert_close(loaded.pair_scores(seen), scores, share=SAME_MACHINE)
 
 
 def test_rows_in_blocks_are_predicted_alike(monkeypatch):
     X, y = uneven()
     machine = SVM(probability=False).fit(X, y)
-    whole, scores, accuracy = machine.predict(X), machine.decision_function(X), machine.score(X, y)
+    whole, scores, accuracy = machine.predict(X), machine.pair_scores(X), machine.score(X, y)
     monkeypatch.setattr("kerntest.matrices.expansion.EXPANSION_BLOCK", 20 * len(machine.fit_.support))
     np.testing.assert_array_equal(machine.predict(X), whole)
-    assert_close(machine.decision_function(X), scores, share=SAME_MACHINE)
+    assert_close(machine.pair_scores(X), scores, share=SAME_MACHINE)
     assert machine.score(X, y) == accuracy == np.mean(whole == y)
 
 
@@ -147,7 +147,7 @@ def test_pairs_of_large_classes_and_of_small_ones_stand_in_their_order():
     X, y = np.vstack([X, more + 4.0]), np.concatenate([y, few + 2])
     machine = SVM(C=2.0, kernel="gaussian(2)", scale="none", tolerance=1e-9).fit(X, y)
     assert {one.method == "stacked" for one in machine.fit_.solutions} == {True, False}
-    for (i, j), column in zip(combinations(range(6), 2), machine.decision_function(X).T, strict=True):
+    for (i, j), column in zip(combinations(range(6), 2), machine.pair_scores(X).T, strict=True):
         rows = (y == i) | (y == j)
         alone = SVM(C=2.0, kernel="gaussian(2)", scale="none", tolerance=1e-9).fit(X[rows], y[rows])
-        np.testing.assert_allclose(column[rows], alone.decision_function(X[rows]), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(column[rows], alone.pair_scores(X[rows]), rtol=0, atol=1e-4)

@@ -26,7 +26,7 @@ from kerntest.matrices.factor import parse_features
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
