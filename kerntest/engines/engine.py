@@ -183,6 +183,8 @@ CURRENT: ContextVar[Setting] = ContextVar("kerntest setting", default=_USUAL)
 
 def engine_of(threads: int | None = None) -> Engine:
     """Return the engine that `compute_on` chose, or so many threads of this process, which mean nothing to the others."""
+    # Whoever asks is about to have large arrays.
+    keep_freed_memory()
     engine = CURRENT.get().engine
     return engine if threads is None or engine.name != "local" else Engine(threads, engine.memory)
 

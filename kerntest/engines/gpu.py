@@ -176,10 +176,10 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
         name = function.__name__
         given = {_NAMES.get(key, key): _tensors(value) for key, value in options.items()}
-        if name in {"zeros_like", "empty_like"}:
-            make = torch.zeros if name == "zeros_like" else torch.empty
+        makers: dict[str, Any] = {"zeros_like": torch.zeros, "ones_like": torch.ones, "empty_like": torch.empty}
+        if name in makers:
             kind = _kind(given.get("dtype", np.float64))
-            return DeviceArray(make(given.get("shape", inputs[0].shape), dtype=kind, device=self.tensor.device))
+            return DeviceArray(makers[name](given.get("shape", inputs[0].shape), dtype=kind, device=self.tensor.device))
         if name == "vdot":
             return DeviceArray(torch.vdot(*(each.tensor.flatten() for each in inputs)))
         if name == "fill_diagonal":

@@ -167,12 +167,12 @@ class Combination(Expression):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the values of all operands combined; numbers after the first are applied as numbers."""
-        first, *others = sorted(self.operands, key=lambda operand: isinstance(operand, Constant))
-        total = writeable(first.evaluate(pairs))
+        first, *others = sorted(self.operands, key=lambda operand: type(operand) is Constant)
+        total = first.evaluate(pairs)
         for operand in others:
-            value = operand.value if isinstance(operand, Constant) else operand.evaluate(pairs)
+            value = operand.value if type(operand) is Constant else operand.evaluate(pairs)
             with refuse_overflow(self):
-                self.operation(total, value, out=total)
+                total = self.operation(total, value, out=total if total.flags.writeable else None)
         return total
 
     def __str__(self) -> str:

@@ -61,7 +61,8 @@ class BandwidthChooser:
             # Rows too far apart for numbers have infinite distances, which are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 # Sorting is faster than to find quantiles by partition.
-                found = np.sort(pair_distances(self._seen(columns), metric, self.seed))
+                found = pair_distances(self._seen(columns), metric, self.seed)
+                found.sort()
                 found = found[np.searchsorted(found, 0.0, side="right") :]
                 quantiles = Distances(_quantile(found, LOW), _quantile(found, 0.5)) if len(found) else None
             if quantiles is None:
@@ -165,7 +166,7 @@ def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
         blocks = []
         for x, y in combinations_with_replacement(parts, 2):
             block = _distances(DensePairs(x, y), metric)
-            blocks.append(block[np.triu_indices(len(x), 1)] if x is y else block.ravel())
+            blocks.append(block[~np.tri(len(x), dtype=np.bool_)] if x is y else block.ravel())
         return np.concatenate(blocks)
     # The pairs that are drawn must not tell where a row stood: two samples stand one after the other.
     points = points.take(np.lexsort([*points.codes.T, *points.numeric.T]))

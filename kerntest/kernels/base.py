@@ -327,7 +327,7 @@ class Pairs(ABC):
             return compute()
         wide, smallest, known = self.halved.get(kind, (0.0, 0.0, None))
         share, halvings = math.frexp(wide / bandwidth)
-        if known is not None and share == 0.5 and 1 < halvings <= MOST_HALVINGS + 1:
+        if known is not None and share == 0.5 and 1 <= halvings <= MOST_HALVINGS + 1:
             values = known
             for _ in range((halvings - 1) * squarings):
                 # No power falls below the smallest normal number: arithmetic with such is slow.

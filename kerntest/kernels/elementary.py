@@ -118,8 +118,12 @@ class BandwidthAtom(Atom):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair; a distance too large for a float is as good as infinite."""
         bandwidth = self.chosen_bandwidth
-        with np.errstate(over="ignore"):
-            return pairs.values_of(type(self), bandwidth, self.squarings, lambda: self.values(pairs, bandwidth))
+
+        def compute() -> Array:
+            with np.errstate(over="ignore"):
+                return self.values(pairs, bandwidth)
+
+        return pairs.values_of(type(self), bandwidth, self.squarings, compute)
 
     def diagonal(self, points: Points) -> Array:
         """Return 1 for every row."""
