@@ -55,13 +55,14 @@ def in_pairs(values: Array, coefficients: Array, owners: NDArray[np.intp]) -> Ar
     count, places = coefficients.shape[1], np.arange(coefficients.shape[1])
     # The pair (i, j) stands at before[i] + j.
     before = places * (2 * count - places - 3) // 2 - 1
-    result = np.zeros((len(values), count * (count - 1) // 2))
+    # A line for each pair: what is added to many pairs stands together.
+    result = np.zeros((count * (count - 1) // 2, len(values)))
     for own in range(count):
         members = np.flatnonzero(owners == own)
-        product = values[:, members] @ coefficients[members]
-        result[:, before[own] + own + 1 : before[own] + count] += product[:, own + 1 :]
-        result[:, before[:own] + own] += product[:, :own]
-    return result
+        product = coefficients[members].T @ values.T[members]
+        result[before[own] + own + 1 : before[own] + count] += product[own + 1 :]
+        result[before[:own] + own] += product[:own]
+    return result.T
 
 
 @dataclass(frozen=True, eq=False)

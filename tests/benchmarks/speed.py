@@ -1,6 +1,6 @@
 """Speed, as ratios to peers in one run.
 
-    python tests/benchmarks/speed.py [mmd hsic screens svm ridge kpca start gpu] [--large] [--runs 3] [--processor]
+    python tests/benchmarks/speed.py [mmd hsic screens svm classes ridge kpca start gpu] [--large] [--runs 3] [--processor]
 
 Needs the extra `benchmark`; a peer that is not installed is left out. Every figure is the median of interleaved runs of the
 whole work, in seconds of the clock or, with --processor, of processors. The ratio is to the fastest peer; below 1 kerntest
@@ -11,6 +11,7 @@ mmd, hsic  with as many relabellings as rows, against scikit-learn's rbf_kernel,
 svm        a fit to a relative duality gap of 1e-6 against SVC with its default tolerance, on one thread, over bandwidths of
            1/8 to 8 medians of the distances and costs of .01 to 1000. "better" is by how much the dual objective is above that
            of SVC, relative to it
+classes    fits and predictions of many classes, one against one, against those of SVC
 ridge      a grid of 20 lambdas and 10 bandwidths by leave-one-out against GridSearchCV(KernelRidge) with 5 folds of it
 kpca       the leading components, against the solvers of scikit-learn's KernelPCA
 start      processor time of a command against that of importing what it needs (aims: 1.5 and 2)
@@ -191,6 +192,34 @@ def certified(X, ours, theirs):
     return better if solved.converged else f"{better} NOT CONVERGED"
 
 
+def classes(*, large):
+    if not installed("sklearn"):
+        return
+    from sklearn.datasets import load_digits
+    from sklearn.svm import SVC
+
+    X, y = load_digits(return_X_y=True)
+    cases = [("digits", standardised(X), y, gamma, C) for gamma in (1 / 64, 1 / 8) for C in (0.1, 1.0, 10.0, 1000.0)]
+    for count, d, C in ((60, 20, 0.1), (60, 20, 1.0), (60, 20, 100.0), (60, 5, 1.0), (60, 2, 1.0), (300, 20, 1.0)):
+        y = np.repeat(np.arange(count), 10)
+        X = normal(count, d, 1)[y] * (3.0 if d == 2 else 1.0) + normal(len(y), d, 2)
+        cases += [(f"{count} classes of 10 rows, {d} columns", X, y, 1 / (2 * d), C)] if count < 100 or large else []
+    with threadpool_limits(1):
+        for name, X, y, gamma, C in cases:
+            machine = SVM(C=C, kernel=f"gaussian({(0.5 / gamma) ** 0.5!r})", scale="none", threads=1)
+            peer, what = SVC(C=C, gamma=gamma), f"{name}, gamma = {gamma:.3g}, C = {C:g}"
+            yield Case(f"fit {what}", partial(machine.fit, X, y), {"SVC": partial(peer.fit, X, y)}, gap)
+            yield Case(f"predict {what}", partial(machine.predict, X), {"SVC": partial(peer.predict, X)}, alike)
+
+
+def gap(ours, _):
+    return f"gap {ours.fit_.gap:.1e}" + ("" if ours.fit_.converged else " NOT CONVERGED")
+
+
+def alike(ours, theirs):
+    return f"{np.mean(ours == theirs['SVC']):.2%} alike"
+
+
 # The grid that kerntest searches, too.
 MULTIPLES = tuple(float(f"{10.0 ** (k / 5):.2g}") for k in range(-5, 5))
 LAMBDAS = tuple(float(f"{10.0 ** (k / 2):.3g}") for k in range(-13, 7))
@@ -316,7 +345,7 @@ def same(ours, theirs):
     )
 
 
-TABLES = {table.__name__: table for table in (mmd, hsic, screens, svm, ridge, kpca, start, gpu)}
+TABLES = {table.__name__: table for table in (mmd, hsic, screens, svm, classes, ridge, kpca, start, gpu)}
 
 
 def main():

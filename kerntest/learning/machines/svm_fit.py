@@ -244,11 +244,13 @@ class Machines:
         # Of more pairs than classes a row keeps one coefficient for each class that it is told from.
         paired = len(pairs) > len(self.names)
         coefficients = np.zeros((len(rows), len(self.names) if paired else len(found)))
-        bounded = np.zeros(len(rows), dtype=bool)
-        for place, machine in enumerate(found):
-            columns = sum(pairs[place]) - rows.codes[machine.rows] if paired else place
-            coefficients[machine.rows, columns] = machine.solution.coefficients
-            bounded[machine.rows] |= np.abs(machine.solution.coefficients) >= machine.limits * (1.0 - 1e-9)
+        # Those of all machines at once: there may be very many.
+        sizes, members = [len(one.rows) for one in found], np.concatenate([one.rows for one in found])
+        limits = np.concatenate([np.full(size, one.limits) for size, one in zip(sizes, found, strict=True)])
+        beta = np.concatenate([one.solution.coefficients for one in found])
+        columns = np.array([i + j for i, j in pairs]) if paired else np.arange(len(found))
+        coefficients[members, np.repeat(columns, sizes) - (rows.codes[members] if paired else 0)] = beta
+        n_bounded = len(np.unique(members[np.abs(beta) >= limits * (1.0 - 1e-9)]))
         support, solutions = np.flatnonzero((coefficients != 0).any(axis=1)), [machine.solution for machine in found]
         intercepts, owners = np.array([one.intercept for one in solutions]), rows.codes[support] if paired else None
         model = SvmModel.of(
@@ -266,7 +268,7 @@ class Machines:
             model,
             tuple(solutions),
             support,
-            int(bounded.sum()),
+            n_bounded,
             # Pairs of classes with one nu have a cost each.
             found[0].C if options.nu is None or len(found) == 1 else None,
             sum(one.objective for one in solutions) if minimised else None,

@@ -5,7 +5,7 @@ active set method is taken by all problems of a stack together; each is certifie
 filled up to the size of the largest with rows of no cost, which are never free.
 
 From all rows free, without a ridge to speak of, nearly all problems are settled after two to five systems. What cycles
-starts again with a ridge that falls, and what that does not settle is left to the solver of single problems.
+starts again with a ridge that falls, then with one that falls slowly, and what is left is for the solver of single problems.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_ROWS, ENTRIES = 64, 2**18
 ALIKE, FEW = 0.75, 4
 # The ridge leaves so much of the tolerance, and is at least this share of the largest diagonal entry.
 RIDGE_SHARE, LEAST_RIDGE = 0.05, 1e-13
-# A ridge that falls starts at the larger of this and 1 / C, by this factor.
-FIRST_RIDGE, RIDGE_FACTOR = 0.3, 0.1
+# A ridge that falls starts at the larger of this and 1 / C, by the first of these factors and, where that cycles too, the second.
+FIRST_RIDGE, FASTER, SLOWER = 0.3, 0.1, 0.3
 # While it is large, margins may be violated by so much at most, and it falls when so few of the free rows are wrong.
 LOOSE, NEARLY = 0.1, 0.1
 # Systems without a new fewest number of wrong guesses after which a problem is given up.
@@ -71,10 +71,11 @@ def solve_stack(stack: Stack, tolerance: float) -> dict[int, Solution]:
     largest, diagonal = stack.costs.max(axis=1), float(stack.matrices.diagonal(axis1=1, axis2=2).max())
     last = np.maximum(RIDGE_SHARE * tolerance / largest, LEAST_RIDGE * diagonal)
     found, left = dict[int, Solution](), np.arange(len(largest))
-    for first in (last, np.maximum(FIRST_RIDGE, 1.0 / largest)):
+    wide = np.maximum(FIRST_RIDGE, 1.0 / largest)
+    for first, factor in ((last, 1.0), (wide, FASTER), (wide, SLOWER)):
         part = stack.some(left)
         try:
-            beta, systems = _active_sets(part, first[left], last[left], 0.1 * tolerance)
+            beta, systems = _active_sets(part, first[left], last[left], factor, 0.1 * tolerance)
         except LinAlgError:
             break
         certified = zip(left.tolist(), _certified(part, beta, systems, tolerance), strict=True)
@@ -85,7 +86,9 @@ def solve_stack(stack: Stack, tolerance: float) -> dict[int, Solution]:
     return found
 
 
-def _active_sets(stack: Stack, ridge: Array, last: Array, violation: float) -> tuple[Array, NDArray[np.intp]]:
+def _active_sets(
+    stack: Stack, ridge: Array, last: Array, factor: float, violation: float
+) -> tuple[Array, NDArray[np.intp]]:
     """Return the coefficients of the last sets of each problem, and how many systems that took.
 
     See `active_set.active_set`, whose steps these are.
@@ -119,7 +122,7 @@ def _active_sets(stack: Stack, ridge: Array, last: Array, violation: float) -> t
         over = (final & (wrong == 0)) | (patience[going] < 0)
         lowered = ~final & (wrong <= NEARLY * np.count_nonzero(free, axis=1))
         all_free[going], all_upper[going] = (free & ~(low | high)) | back, (upper & ~back) | high
-        ridge[going] = np.where(lowered, np.maximum(RIDGE_FACTOR * e, last[going]), e)
+        ridge[going] = np.where(lowered, np.maximum(factor * e, last[going]), e)
         fewest[going[lowered]], patience[going[lowered]] = m + 1, PATIENCE
         going = going[~over]
     return coefficients, systems
