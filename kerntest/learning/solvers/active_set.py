@@ -33,6 +33,8 @@ STAGE_STEPS, ROUNDING_STEPS = 120, 30
 SETTLED = 0.1
 # A stage that nothing finishes exactly is also over when the step is so short.
 STUCK_STEP = 1e-5
+# What a line search may leave of the slope that it starts from.
+ENOUGH = 0.1
 # From this width down, each stage ends with an attempt of the active set method to finish.
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.5, 2
 
@@ -90,6 +92,7 @@ def active_set(
     """
     problem = system.problem
     y, C, o = problem.signs, problem.costs, problem.margins
+    wanted = y * o
     largest, n = float(C.max()), len(y)
     free, upper = sets.free, sets.upper
     (ridge, end, factor, tolerance), left, fewest = falling, patience, n + 1
@@ -99,13 +102,13 @@ def active_set(
     while True:
         last = ridge <= end
         system.rough = single or not last
-        if not problem.attainable(free, upper):
+        if not system.attainable(free, upper):
             _regroup(system, free, upper, np.clip(y * beta, 0.0, C))
         chosen = np.flatnonzero(free)
-        beta, f, b = system.target(chosen, upper, np.full(len(chosen), ridge), o)
-        a = (y * beta)[chosen]
-        low, high = a < 0, a > C[chosen]
-        leaving = low | high
+        beta, f, b = system.target(chosen, upper, np.full(len(chosen), ridge), wanted)
+        a = y[chosen] * beta[chosen]
+        high = a > C[chosen]
+        leaving = high | (a < 0)
         # By how much each row outside F contradicts its side of the margin.
         z = o - y * (f + b)
         violation = np.where(upper, ridge * C - z, z)
@@ -179,35 +182,30 @@ def newton(
     makes the point exact, where it gets there.
     """
     problem, end = system.problem, min(start, end if finish is None else finish[1])
-    y, C, largest = problem.signs, problem.costs, float(problem.costs.max())
-    h, taken, inner, rounding, signed = start, 0, 0, 0, y * (f + b)
+    y, C, o, largest = problem.signs, problem.costs, problem.margins, float(problem.costs.max())
+    h, taken, inner, rounding, predicted = start, 0, 0, 0, False
+    above, wanted, ridges, z, sets = _narrowed(problem, h, f, b)
     while True:
         taken += 1
-        # The band lies symmetric about the margin while it is narrow, and not far above while it is wide.
-        above = min(h / 2, 0.25)
-        margins = problem.margins + above
-        z = margins - signed
-        sets = _band(z, h)
-        free = _free_rows(problem, sets, z - above)
-        beta_new, f_new, b_new = system.target(free, sets.upper, h / C[free], margins)
-        signed_new = y * (f_new + b_new)
-        moved = signed_new - signed
-        there = _band(margins - signed_new, h)
-        # A row that was freed because none was may leave again without anything having moved.
-        differ = ((there.upper != sets.upper) | (there.free != sets.free)) & moved.any()
-        changed, step = int(np.count_nonzero(differ)), 1.0
-        if changed:
-            along = f_new - f
-            slopes = float(beta @ along) + problem.total * (b_new - b), float((beta_new - beta) @ along)
-            step = _line_search(problem, z, moved, slopes, h)
+        free = _free_rows(system, sets, z, above)
+        beta_new, f_new, b_new = system.target(free, sets.upper, ridges[free], wanted)
+        z_new = o - y * (f_new + b_new) + above
+        there, direction, along, moved = _band(z_new, h), beta_new - beta, f_new - f, z - z_new
+        changed = _changed(sets, there, moved)
+        slopes = float(beta @ along) + problem.total * (b_new - b), float(direction @ along)
+        step = _line_search(problem, (z, z_new), moved, slopes, h) if changed else 1.0
+        if step == 0.0 and predicted:
+            sets, predicted = _band(z, h), False
+            continue
+        predicted = False
         if step == 0.0 and rounding < ROUNDING_STEPS:
             # Only rounding keeps this from being a descent: a plain step of the active set.
             rounding, step = rounding + 1, 1.0
         if step == 1.0:
-            beta, f, b, signed = beta_new, f_new, b_new, signed_new
+            beta, f, b, z, sets = beta_new, f_new, b_new, z_new, there
         else:
-            beta, f, b = beta + step * (beta_new - beta), f + step * (f_new - f), b + step * (b_new - b)
-            signed = signed + step * moved
+            beta, f, b, z = beta + step * direction, f + step * along, b + step * (b_new - b), z - step * moved
+            sets = _band(z, h)
         inner += 1
         over = taken == steps
         # In single precision the last few rows may go to and fro without end.
@@ -220,61 +218,81 @@ def newton(
         if finish is not None and h <= FINISH_WIDTH and step == 1.0:
             ridge, tolerance = finish
             ways = Falling(max(ridge, h * FINISH_FACTOR / largest), ridge, FINISH_FACTOR, tolerance)
-            point, good = active_set(system, there, ways, patience=FINISH_PATIENCE, abort=len(free) + 10)
+            guess = Sets(there.free.copy(), there.upper.copy())
+            point, good = active_set(system, guess, ways, patience=FINISH_PATIENCE, abort=len(free) + 10)
             if point.reached:
                 return point
             if good is not None:
                 # Where it got to, a band as wide as its ridge is nearly right.
                 beta, f, b, h = good.coefficients, good.outputs, good.intercept, min(h, good.ridge * largest / factor)
-                signed = y * (f + b)
+                there = good.sets
         if h <= end or over:
-            a = np.clip(y * beta, 0.0, C) if changed == 0 else C * np.clip((margins - signed) / h, 0.0, 1.0)
+            a = np.clip(y * beta, 0.0, C) if changed == 0 else C * np.clip(z / h, 0.0, 1.0)
             change = y * a - beta
             f = f + system.outputs(change) if change.any() else f
             return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), changed == 0, h / largest)
-        h, inner = max(h * factor, end), 0
+        h, inner, predicted = max(h * factor, end), 0, True
+        # What is free and what is at its bound stays so for the first step of a narrower band.
+        above, wanted, ridges, z, _ = _narrowed(problem, h, f, b)
+        sets = there
 
 
-def _free_rows(problem: Problem, sets: Sets, z: Array) -> NDArray[np.intp]:
+def _narrowed(problem: Problem, h: float, f: Array, b: float) -> tuple[float, Array, Array, Array, Sets]:
+    """Return how far a band of width h reaches above the margin, y o and ridges for it, slacks within it, and its rows."""
+    # It lies symmetric about the margin while it is narrow, and not far above while it is wide.
+    above = min(h / 2, 0.25)
+    z = problem.slack(f, b) + above
+    return above, problem.signs * (problem.margins + above), h / problem.costs, z, _band(z, h)
+
+
+def _free_rows(system: System, sets: Sets, z: Array, above: float) -> NDArray[np.intp]:
     """Return the free rows; the one next to the margin becomes free where bounds alone do not have the right sum."""
-    if not sets.free.any() and not problem.attainable(sets.free, sets.upper):
-        nearest = np.argmin(np.abs(z))
-        sets.free[nearest], sets.upper[nearest] = True, False
-    return sets.free.nonzero()[0]
+    free = sets.free.nonzero()[0]
+    if not len(free) and not system.attainable(sets.free, sets.upper):
+        free = np.array([np.argmin(np.abs(z - above))])
+        sets.free[free], sets.upper[free] = True, False
+    return free
 
 
 def _band(z: Array, h: float) -> Sets:
     """Return the rows inside the band, and those beyond it."""
     upper = z >= h
-    return Sets((z > 0) & ~upper, upper)
+    return Sets((z > 0) ^ upper, upper)
 
 
-def _line_search(problem: Problem, z: Array, moved: Array, slopes: tuple[float, float], h: float) -> float:
-    """Return the step in (0, 1] that minimises the smoothed objective along the direction; 0 if it does not descend.
+def _changed(sets: Sets, there: Sets, moved: Array) -> int:
+    """Return how many rows are in another set; a row that was freed because none was may be without having moved."""
+    changed = int(np.count_nonzero((there.upper != sets.upper) | (there.free != sets.free)))
+    return changed if changed and moved.any() else 0
 
-    Its derivative is piecewise linear and grows: a root is found by regula falsi (Illinois), to 1 % of what it is at 0.
+
+def _line_search(
+    problem: Problem, ends: tuple[Array, Array], moved: Array, slopes: tuple[float, float], h: float
+) -> float:
+    """Return the step in (0, 1] that nearly minimises the smoothed objective along the direction; 0 if it does not descend.
+
+    Its derivative is piecewise linear and grows. A whole step is taken where it leaves little of the derivative at 0, else a
+    root is found by regula falsi (Illinois), to the same share.
     """
-    linear, quadratic = slopes
-    # Rows below the band at both ends of the way add nothing, those above it the same everywhere.
-    at_end = z - moved
-    highest, lowest = np.maximum(z, at_end), np.minimum(z, at_end)
-    crossing = ((highest > 0) & (lowest < h)).nonzero()[0]
-    linear -= float(problem.costs @ np.where(lowest >= h, moved, 0.0))
-    z, moved = z[crossing], moved[crossing]
-    weighted = (problem.costs[crossing] * moved) / h
-
-    def slope(s: float) -> float:
-        return linear + s * quadratic - float(np.minimum(np.maximum(z - s * moved, 0.0), h) @ weighted)
-
-    low, high, f_low, f_high, s = 0.0, 1.0, slope(0.0), slope(1.0), 1.0
-    if f_high <= 1e-12 * abs(linear) + 1e-300:
+    (linear, quadratic), (z, at_end) = slopes, ends
+    weighted = problem.costs * moved
+    weighted /= h
+    f_low = linear - float(_clipped(z, h) @ weighted)
+    f_high = linear + quadratic - float(_clipped(at_end, h) @ weighted)
+    enough = ENOUGH * abs(f_low)
+    if f_high <= max(enough, 1e-12 * abs(linear) + 1e-300):
         return 1.0
     if f_low >= 0:
         return 0.0
-    enough = 1e-2 * abs(f_low)
+    # Rows below the band at both ends of the way add nothing, those above it the same everywhere.
+    highest, lowest = np.maximum(z, at_end), np.minimum(z, at_end)
+    linear -= float(problem.costs @ np.where(lowest >= h, moved, 0.0))
+    crossing = ((highest > 0) & (lowest < h)).nonzero()[0]
+    z, moved, weighted = z[crossing], moved[crossing], weighted[crossing]
+    low, high, s = 0.0, 1.0, 1.0
     for _ in range(25):
         s = (low * f_high - high * f_low) / (f_high - f_low)
-        value = slope(s)
+        value = linear + s * quadratic - float(_clipped(z - s * moved, h) @ weighted)
         if abs(value) < enough:
             break
         if value < 0:
@@ -282,3 +300,8 @@ def _line_search(problem: Problem, z: Array, moved: Array, slopes: tuple[float, 
         else:
             high, f_high, f_low = s, value, 0.5 * f_low
     return s
+
+
+def _clipped(z: Array, h: float) -> Array:
+    """Return numbers clipped to the band."""
+    return np.minimum(np.maximum(z, 0.0), h)

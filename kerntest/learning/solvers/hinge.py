@@ -1,8 +1,10 @@
 """Support vector machines: from a random subset to all rows, and to a certified duality gap.
 
-A random subset of some hundred rows is solved first, with costs raised to stand for all. It tells whether the matrix
-has numerically full rank: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the
-other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. The rows of the subset that mattered are where the whole problem starts, by one of three ways:
+All begins with the function that compares the means of the classes. Few rows are solved for at once, with the whole matrix;
+of many rows a random subset of some hundred first, with costs raised to stand for all. Its matrix tells whether the rank is
+numerically full: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the
+other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. The rows of the subset that
+mattered are where the whole problem starts, by one of three ways:
 
     active set   rows of the matrix are made for free coefficients only, in single precision where it is enough
     factor       K = G G' with few columns: everything costs n r (low rank, many rows)
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
 Scalar = TypeVar("Scalar", bound=np.generic)
 Guess: TypeAlias = "tuple[Point, float, bool]"
 
-# Rows of the first subset: a sixth of all, within these bounds; up to so many rows there is none.
-FEWEST, MOST, AT_ONCE = 100, 400, 300
+# Rows of the first subset: a sixth of all, within these bounds.
+FEWEST, MOST = 100, 400
 # From so many rows on, a matrix of low rank is replaced by a factor of at most a sixteenth as many columns, or this many.
 FACTOR_ROWS, FACTOR_SHARE, FACTOR_COLUMNS = 1000, 16, 85
 # By how much the factor may change an output if every coefficient is at its bound.
@@ -68,6 +70,8 @@ RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
 # Conjugate gradients are for matrices whose eigenvalues have a variance below so many squared diagonal entries, and so many
 # rows: for fewer a factorisation is as fast. A larger cost counts as so many units of a margin over a diagonal entry.
 NEARLY_DIAGONAL, LEAST_PRODUCTS, LARGE_SHARE = 4.0, 150, 4.0
+# The ridge and the width of the band to start from the means of the classes with, whose outputs are so many margins.
+FIRST_RIDGE, FIRST_WIDTH, MEANS = 0.003, 0.1, 1.5
 # The violation of a margin that the way to the last step works with.
 ROUGH = 3e-4
 ROUGH_RIDGE = 1e-5
@@ -76,7 +80,7 @@ SINGLE_SUM = 3e4
 # Bytes that kept rows of the matrix may take.
 KEPT_BYTES = 10**9
 # The matrix has numerically full rank if so many of its pivots stand out.
-PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
+PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.9
 # Newton's method takes the rows of a subset whose slack is above minus this: without a row, outputs may change there.
 NEAR_MARGIN = 3.0
 # Turns, rows that may join in one, and systems of the active set method without progress.
@@ -146,16 +150,16 @@ class _Solver:
         self.exact = (max(0.05 * tolerance / self.largest, self.least_ridge), 0.1 * tolerance)
 
     def from_nothing(self) -> Guess:
-        """Return a guess from a random subset on."""
+        """Return a guess from the means of the classes on: of all rows at once where they are few, else of a random subset."""
         n, problem = self.n, self.problem
         size = min(MOST, max(FEWEST, n // 6))
-        members = np.arange(n) if n <= max(2 * size, AT_ONCE) else _random_subset(problem.signs, size, self.rng)
-        K = np.asarray(self.matrix.block(members, members))
+        members = np.arange(n) if n <= WHOLE else _random_subset(problem.signs, size, self.rng)
+        K = _entries(self.matrix, members)
         if self._nearly_diagonal(K):
             point = self._by_products(K)
             if point.reached:
                 return point, 0.0, True
-        full = _full_rank(K)
+        full = _full_rank(K, FEWEST if len(members) == n else PROBE_ROWS)
         if len(members) == n:
             return self._first(K, problem, full=full, last=True), 0.0, True
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
@@ -188,19 +192,21 @@ class _Solver:
 
     def _first(self, K: Array, problem: Problem, *, full: bool, last: bool) -> Point:
         """Return the solution of a dense problem, exact if it is the last one."""
-        zero, largest = np.zeros(len(problem)), float(problem.costs.max())
-        system = systems.DenseSystem(K, problem, self.counter)
+        system, largest = systems.DenseSystem(K, problem, self.counter), float(problem.costs.max())
+        beta, f, b = _class_means(K, problem)
         if full:
             end, tolerance = self.exact if last else (0.01, 0.1)
-            sets = Sets(zero == 0, zero != 0)
-            point, _ = active_set(system, sets, Falling(max(0.3, 1.0 / largest), end, 0.03, tolerance))
+            slack = problem.slack(f, b)
+            upper = slack > JUMP * system.reach
+            falling = Falling(max(FIRST_RIDGE * float(K[0, 0]), end), end, 0.03, tolerance)
+            point, _ = active_set(system, Sets((slack > 0) & ~upper, upper), falling, jump=JUMP)
             if point.reached:
                 return replace(point, method="dense")
-        start = max(1.0, 0.01 * largest)
+        start = max(FIRST_WIDTH, 0.01 * largest)
         if last:
-            point = newton(system, zero, zero, 0.0, start=start, finish=self.exact)
+            point = newton(system, beta, f, b, start=start, finish=self.exact)
         else:
-            point = newton(system, zero, zero, 0.0, start=start, end=_width(largest))
+            point = newton(system, beta, f, b, start=start, end=_width(largest))
         return replace(point, reached=point.reached and not full, method="dense")
 
     def _nearly_diagonal(self, K: Array) -> bool:
@@ -444,13 +450,16 @@ class _Solver:
         return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
 
 
-def _entries(matrix: Matrix, rows: NDArray[np.intp]) -> Array:
-    """Return the entries of some rows, made in strips that stay in the cache of a core: in half the time of one block."""
-    K = np.empty((len(rows), len(rows)))
-    step = max(16, systems.BLOCK // max(len(rows), 1))
-    columns = slice(None) if len(rows) == matrix.n else rows
-    for start in range(0, len(rows), step):
-        matrix.block(rows[start : start + step], columns, out=K[start : start + step])
+def _entries(matrix: Matrix, rows: NDArray[np.intp], dtype: type = np.float64) -> NDArray[Any]:
+    """Return the entries of some rows: those right of the diagonal are made, in strips that stay in the cache of a core."""
+    n = len(rows)
+    K: NDArray[Any] = np.empty((n, n), dtype)
+    step = max(64, systems.BLOCK // (4 * max(n, 1)))
+    for start in range(0, n, step):
+        end = min(start + step, n)
+        columns = slice(start, None) if n == matrix.n else rows[start:]
+        matrix.block(rows[start:end], columns, dtype, K[start:end, start:])
+        K[end:, start:end] = K[start:end, end:].T
     return K
 
 
@@ -464,6 +473,20 @@ def _spread(values: NDArray[Scalar], rows: NDArray[np.intp], n: int) -> NDArray[
     everywhere = np.zeros(n, dtype=values.dtype)
     everywhere[rows] = values
     return everywhere
+
+
+def _class_means(K: Array, problem: Problem) -> tuple[Array, Array, float]:
+    """Return the function that compares the means of two classes, with outputs about their margins; 0 for other problems."""
+    n, positive = len(problem), problem.signs > 0
+    count = int(np.count_nonzero(positive))
+    if problem.total or not 0 < count < n or (problem.margins <= 0).any():
+        return np.zeros(n), np.zeros(n), 0.0
+    beta = np.where(positive, 1.0 / count, -1.0 / (n - count))
+    f = K @ beta
+    above, below = float(f @ positive) / count, float(f @ ~positive) / (n - count)
+    most = float(problem.costs.max()) * min(count, n - count)
+    scale = most if most * (above - below) < 2.0 * MEANS else 2.0 * MEANS / (above - below)
+    return scale * beta, scale * f, -0.5 * scale * (above + below)
 
 
 def _random_subset(signs: Array, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -493,9 +516,9 @@ def _near_margin(problem: Problem, f: Array, b: float, coefficients: Array) -> N
     return np.flatnonzero(near) if near.mean() < 0.8 else np.arange(len(near))
 
 
-def _full_rank(K: Array) -> bool:
-    """Say whether nearly all pivots of some rows stand out."""
-    size = min(len(K), PROBE_ROWS)
+def _full_rank(K: Array, most: int) -> bool:
+    """Say whether nearly all pivots of some rows, at most so many, stand out."""
+    size = min(len(K), most)
     scale = float(K.diagonal()[:size].max())
     rank = lapack.dpstrf(np.asfortranarray(K[:size, :size]), lower=1, tol=PROBE_TOLERANCE * scale)[2]
     return bool(rank >= FULL_RANK * size)

@@ -114,13 +114,6 @@ class Problem:
             a = np.clip(a + np.where(down, -share, share) * room, 0.0, C)
         return np.asarray(y * a)
 
-    def attainable(self, free: NDArray[np.bool_], upper: NDArray[np.bool_]) -> bool:
-        """Say whether the free coefficients can make up the sum within their bounds, but for rounding."""
-        most = self.signs * self.costs
-        left, room = self.total - float(most @ upper), most * free
-        rounding = ROUNDING * float(self.costs @ upper)
-        return float(np.minimum(room, 0.0).sum()) - rounding <= left <= float(np.maximum(room, 0.0).sum()) + rounding
-
     def intercept(self, coefficients: Array, outputs: Array) -> float:
         """Return the intercept: the mean over free rows where it is optimal, else the nearest that is.
 
@@ -192,18 +185,20 @@ def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
 
     LinAlgError says that no small jitter makes it positive definite.
     """
-    if A.dtype == np.float32:
-        _, solved, failed = lapack.sposv(A, right.astype(np.float32), lower=1)
-        if failed == 0:
-            return np.asarray(solved, dtype=np.float64)
-        A = A.astype(np.float64)
-    diagonal, places, jitter = A.diagonal().copy(), np.arange(len(A)), 0.0
+    diagonal = A.diagonal().copy()
+    solve = lapack.dposv if A.dtype == np.float64 else lapack.sposv
+    _, solved, failed = solve(A, right.astype(A.dtype, copy=False), lower=1, overwrite_a=1)
+    if failed == 0:
+        return np.asarray(solved, dtype=np.float64)
+    # What lies above the diagonal is still as it was.
+    above, jitter = np.triu(A, 1).astype(np.float64), 0.0
     for _ in range(ATTEMPTS):
-        _, solved, failed = lapack.dposv(A, right, lower=1)
+        again = np.asfortranarray(above + above.T)
+        np.fill_diagonal(again, diagonal + jitter)
+        _, solved, failed = lapack.dposv(again, right, lower=1, overwrite_a=1)
         if failed == 0:
             return np.asarray(solved)
         jitter = max(100.0 * jitter, 1e-14 * len(A) * float(diagonal.max()))
-        A[places, places] = diagonal + jitter
     raise LinAlgError("the matrix is not positive definite")
 
 
@@ -236,8 +231,15 @@ class System(ABC):
         # What fills the coefficient of a row up to its cost, if nothing else moves.
         self.reach = problem.costs * diagonal
         self.product = np.zeros(size)
-        self._bounded = np.zeros(len(problem))
+        self._bounded, self._sum = np.zeros(len(problem)), 0.0
         self._at_upper = problem.signs * problem.costs
+        self._least, self._most = np.minimum(self._at_upper, 0.0), np.maximum(self._at_upper, 0.0)
+
+    def attainable(self, free: NDArray[np.bool_], upper: NDArray[np.bool_]) -> bool:
+        """Say whether the free coefficients can make up the sum within their bounds, but for rounding."""
+        least, most = float(self._least @ upper), float(self._most @ upper)
+        left, rounding = self.problem.total - least - most, ROUNDING * (most - least)
+        return float(self._least @ free) - rounding <= left <= float(self._most @ free) + rounding
 
     @abstractmethod
     def outputs(self, coefficients: Array) -> Array:
@@ -259,8 +261,8 @@ class System(ABC):
     def _completed(self, rows: NDArray[Any], beta: Array, beta_free: Array) -> Array:
         """Return K beta."""
 
-    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
-        """Return the point that the sets ask for; `ridge` has one entry for each free row."""
+    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, wanted: Array) -> Target:
+        """Return the point that the sets ask for; `ridge` has one entry for each free row, `wanted` is y o."""
         self.counter.used += 1
         self._bound(upper)
         if not len(free):
@@ -268,11 +270,10 @@ class System(ABC):
             return self._bounded, f, self.problem.intercept(self._bounded, f)
         rows, product = self._gathered(free)
         right = np.ones((2, len(free)))
-        np.multiply(self.problem.signs[free], margins[free], out=right[0])
-        right[0] -= product
+        np.subtract(wanted[free], product, out=right[0])
         solved = self._solved(rows, free, ridge, right.T)
         sums = np.add.reduce(solved, axis=0)
-        b = (float(sums[0]) + float(self._bounded.sum()) - self.problem.total) / float(sums[1])
+        b = (float(sums[0]) + self._sum - self.problem.total) / float(sums[1])
         beta_free = solved[:, 0] - b * solved[:, 1]
         beta = self._bounded.copy()
         beta[free] = beta_free
@@ -280,13 +281,13 @@ class System(ABC):
 
     def _bound(self, upper: NDArray[np.bool_]) -> None:
         """Take the rows that are at their upper bound now; only what changed is multiplied, where that is less."""
-        wanted = np.where(upper, self._at_upper, 0.0)
+        wanted = self._at_upper * upper
         change = wanted - self._bounded
         changed = np.count_nonzero(change)
         if changed:
-            few = changed < np.count_nonzero(wanted)
+            few = changed < np.count_nonzero(upper)
             self.product = self.product + self._multiplied(change) if few else self._multiplied(wanted)
-            self._bounded = wanted
+            self._bounded, self._sum = wanted, float(np.add.reduce(wanted))
 
 
 def _raised(A: Entries, ridge: Array | float) -> Entries:
@@ -328,28 +329,28 @@ class NearlyDiagonalSystem(DenseSystem):
         """Return K beta, from one triangle."""
         return np.asarray(blas.dsymv(1.0, self.K.T, coefficients))
 
-    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
+    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, wanted: Array) -> Target:
         """Return the point that the sets ask for: where most rows are free by conjugate gradients from the last one on.
 
         On the way they take most of the residual y o - f - e beta - b, at last they leave no more of a margin than some
         ridges would. Directions have the sum 0.
         """
-        if len(free) * SOME < len(margins):
-            return super().target(free, upper, ridge, margins)
+        if len(free) * SOME < len(wanted):
+            return super().target(free, upper, ridge, wanted)
         self.counter.used += 1
-        inside = np.zeros(len(margins))
+        inside = np.zeros(len(wanted))
         inside[free] = 1.0
         beta = np.where(upper, self._at_upper, self._beta * inside)
         beta += (self.problem.total - float(beta.sum())) / len(free) * inside
         f, e = self.outputs(beta), float(ridge[0])
         within = LEFT * e * float(np.abs(beta[free]).mean())
-        wanted = self.problem.signs * margins
+        asked = wanted
         if not self.rough:
             # Without a ridge at last, and to margins moved by what may be left of them, so that no hinge pays for it.
-            e, wanted = 0.0, wanted + within * self.problem.signs
-        direction, before, enough = np.zeros(len(margins)), math.inf, 0.0
+            e, asked = 0.0, wanted + within * self.problem.signs
+        direction, before, enough = np.zeros(len(wanted)), math.inf, 0.0
         for _ in range(max(LEAST_PRODUCTS, len(free) // PRODUCTS)):
-            residual = (wanted - f - e * beta) * inside
+            residual = (asked - f - e * beta) * inside
             b = float(residual.sum()) / len(free)
             residual -= b * inside
             square = float(residual @ residual)
@@ -365,7 +366,7 @@ class NearlyDiagonalSystem(DenseSystem):
                 break
             step = square / curvature
             beta, f, before = beta + step * direction, f + step * product, square
-        return super().target(free, upper, ridge, margins)
+        return super().target(free, upper, ridge, wanted)
 
 
 class FactorSystem(System):
