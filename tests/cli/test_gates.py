@@ -48,31 +48,6 @@ def test_the_reason_is_told_and_the_model_is_there(kerntest, tmp_path):
     assert kerntest("predict", model, IRIS, "--fail-on", "incomplete>0", "-o", tmp_path / "o.csv").code == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "gate", "message", "hint"),
-    [
-        (SVM, "acuracy<0.9", "--fail-on: the report has no 'acuracy'", "did you mean 'accuracy'?"),
-        (SVM, "test.acuracy<0.9", "--fail-on: the report has no 'test.acuracy'", "did you mean 'test.accuracy'?"),
-        (SVM, "kernel<1", "'kernel' is no number in the report", "numbers are n_train, n_test, rmse, r2, accuracy, "),
-        (SVM, "zzz<1", "the report has no 'zzz'", "numbers are n_train, n_test, "),
-        (SVM, "accuracy", "must be NAME<NUMBER, with <, <=, > or >=, not 'accuracy'", "quote it for the shell"),
-        (SVM, "accuracy==1", "must be NAME<NUMBER", "quote"),
-        (SVM, "accuracy<nan", "must be NAME<NUMBER", "quote"),
-        (SVM, "accuracy<0.9 and 1>0", "the report has no 'accuracy<0.9 and 1'", ""),
-        (SVM, "reject", "must be NAME<NUMBER", "quote"),
-        (MMD, "rejct", "must be reject, accept or NAME<NUMBER", "did you mean 'reject'?"),
-        (MMD, "efect_size>1", "the report has no 'efect_size'", "did you mean 'effect_size'?"),
-    ],
-)
-def test_what_is_no_gate_is_2_and_nothing_is_written(kerntest, tmp_path, *, arguments, gate, message, hint):
-    target = tmp_path / "out"
-    outcome = kerntest(*arguments, "--fail-on", gate, "-o", target)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert message in outcome.err
-    assert f"hint: {hint}" in outcome.err if hint.startswith("did") else hint in outcome.err
-    assert not target.exists()
-
-
 @pytest.mark.parametrize("gate", ["rmse>1", "test.log_loss>1"])
 def test_a_gate_on_a_number_that_is_null_is_4(kerntest, gate):
     outcome = kerntest(*SVM, "--fail-on", gate)
