@@ -192,15 +192,6 @@ def test_importing_kerntest_loads_no_numerics():
     }
 
 
-def test_a_small_test_loads_neither_pandas_nor_scipy():
-    loaded = modules_of(
-        "import numpy as np; from kerntest import mmd_test; rng = np.random.default_rng(0); "
-        "mmd_test(rng.normal(size=(50, 3)), rng.normal(size=(60, 3)))"
-    )
-    assert "numpy" in loaded
-    assert not loaded & {"pandas", "scipy", "matplotlib", "click", "rich"}
-
-
 def test_public_names_are_there_and_others_are_not():
     for name in kerntest.__all__:
         assert getattr(kerntest, name) is not None

@@ -395,18 +395,6 @@ def test_nothing_is_cut_off_at_any_width(shell, folder, monkeypatch, words, widt
     assert "..." in outcome.out or STRANGE in "".join(outcome.out.split()) or "--json has" in outcome.out
 
 
-def test_every_file_that_was_written_is_named(shell, folder):
-    outcome = shell(f"{CALLS['mmd'].words} --plot p.png --witness w.csv")
-    assert outcome.err.splitlines()[-2:] == ["wrote w.csv", "wrote p.png"]
-    assert {"p.png", "w.csv"} < {file.name for file in folder.iterdir()}
-    assert "wrote" not in shell(f"{CALLS['svm'].words} -o m.kt -q").err
-    assert (
-        shell(f"{CALLS['kpca'].words} -o m.kt").err
-        == "error: m.kt exists already\nhint: --force overwrites it; -o names another file\n"
-    )
-    assert "wrote m.kt" in shell(f"{CALLS['kpca'].words} -o m.kt --force").err
-
-
 def test_files_and_lists_may_be_written_in_several_ways(shell, folder):
     shutil.copy(folder / "other.csv", folder / "-x.csv")
     plain = json.loads(shell(f"{CALLS['mmd'].words} --json --columns a,b").out)
@@ -447,7 +435,7 @@ APPLIED = {
 
 
 @pytest.mark.parametrize("words", APPLIED)
-def test_applying_a_model_is_one_call_of_the_library(shell, folder, words):
+def test_applying_a_model_is_one_call_of_the_library(shell, kerntest, folder, words):
     fits = {"svm": "--target kind --probability", "ridge": "--target y", "kpca": "--color kind"}
     kind = words.split()[1].removesuffix(".kt")
     assert shell(f"{kind} data.csv --columns a,b {fits[kind]} -q -o {kind}.kt").code == 0
@@ -460,6 +448,7 @@ def test_applying_a_model_is_one_call_of_the_library(shell, folder, words):
     unlike = {"seconds": 0, "output": 0}
     assert_alike(report | unlike, json.loads(json.dumps(expected)) | unlike)
     rows = (folder / "rows.csv").read_text(encoding="utf-8")
+    assert kerntest(*shlex.split(words.replace(f" {data}", " -")), stdin=data).out == rows
     assert plain.out == rows == (folder / "expected.csv").read_text(encoding="utf-8")
     assert "warning: " not in plain.err or report["warnings"]
     told = shell(f"{words} -o rows.csv")

@@ -131,7 +131,8 @@ def test_where_there_are_no_links_a_model_is_written_too(shell, folder, monkeypa
 
     monkeypatch.setattr(os, "link", refuse)
     before = names(folder)
-    assert shell(f"{SVM} -o m.kt").code == 0
+    for words in (SVM, f"{SVM} --force"):
+        assert shell(f"{words} -o m.kt").code == 0
     assert shell("inspect m.kt").code == 0
     assert names(folder) == {*before, "m.kt"}
 

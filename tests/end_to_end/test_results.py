@@ -1,53 +1,14 @@
-"""What a test that ran gives: the same result in every format, from every kind of file, on any number of threads."""
+"""What is said of a test that ran is true, and what a hint recommends runs."""
 
 import json
 import re
-import shutil
-
-import pytest
-from records import assert_alike
-from tolerances import SAME_MACHINE
-
-from kerntest import mmd_test
-
-
-def no_constant(name):
-    raise AssertionError(f"{name} is not JSON")
-
-
-def strict(text):
-    return json.loads(text, parse_constant=no_constant)
-
-
-FEW = ("--permutations", "100")
-ONE = (*FEW, "--kernel", "gaussian")
 
 
 def test_the_edge_of_the_gate_is_alpha_itself(kerntest, shop):
     files = (shop / "gaussian.csv", shop / "laplace.csv")
-    p_value = strict(kerntest("mmd", *files, "--json").out)["p_value"]
+    p_value = json.loads(kerntest("mmd", *files, "--json").out)["p_value"]
     assert kerntest("mmd", *files, "--fail-on", "reject", "--alpha", p_value).code == 1
     assert kerntest("mmd", *files, "--fail-on", "reject", "--alpha", p_value * 0.999).code == 0
-
-
-def test_parquet_and_csv_of_the_same_values_give_the_same_result(shop, tmp_path):
-    from_csv = mmd_test(shop / "before.csv", shop / "after.csv", permutations=100)
-    folder = tmp_path / "after"
-    folder.mkdir()
-    shutil.copy(shop / "after.parquet", folder / "part-0.parquet")
-    for y in (shop / "after.parquet", folder):
-        from_parquet = mmd_test(shop / "before.parquet", y, permutations=100)
-        names = ("p_value", "statistic", "mmd2_biased", "effect_size", "kernel", "columns")
-        assert_alike(*({name: getattr(one, name) for name in names} for one in (from_parquet, from_csv)))
-
-
-def test_a_result_can_be_found_again_from_its_own_record(kerntest, shop):
-    files = (shop / "gaussian.csv", shop / "laplace.csv")
-    document = strict(kerntest("mmd", *files, "--json").out)
-    again = strict(kerntest("mmd", *files, "--json", "--kernel", document["kernel"]).out)
-    assert again["statistic"] == pytest.approx(document["statistic"], rel=SAME_MACHINE, abs=0)
-    own = {member["kernel"]: member["p_value"] for member in document["family"]["members"]}
-    assert again["p_value"] == own[document["kernel"]]
 
 
 def test_the_numbers_on_a_line_show_no_excess(kerntest, tmp_path):
@@ -57,16 +18,9 @@ def test_the_numbers_on_a_line_show_no_excess(kerntest, tmp_path):
         path.write_text("v\n" + "".join(f"{value}\n" for value in range(start, 200, 2)))
     told = " ".join(kerntest("mmd", *paths).out.split())
     assert "no kernel shows an excess: no statistic lies above its mean, so p = 1" in told
-    shown = strict(kerntest("mmd", *paths, "--json").out)
+    shown = json.loads(kerntest("mmd", *paths, "--json").out)
     assert shown["p_value"] == 1
     assert max(member["z"] for member in shown["family"]["members"]) <= 0
-
-
-def test_far_but_few_rows_are_not_called_near(kerntest, tmp_path):
-    paths = [tmp_path / "low.csv", tmp_path / "high.csv"]
-    for start, path in zip((1, 11), paths, strict=True):
-        path.write_text("v\n" + "".join(f"{start + step}\n" for step in range(3)))
-    assert "(too few rows for a standard error)" in kerntest("mmd", *paths).out
 
 
 def test_the_bound_of_min_effect_names_its_kernel(kerntest, shop):
@@ -81,9 +35,3 @@ def test_what_a_hint_recommends_for_missing_values_runs(kerntest, tmp_path):
     (tmp_path / "gaps.csv").write_text("a,b,y\n1,,3\n2,5,\n3,4,4\n5,6,7\n", encoding="utf-8")
     assert "--exclude" not in kerntest("ridge", tmp_path / "gaps.csv", "--target", "y").err
     assert "--exclude b leaves" in kerntest("mmd", tmp_path / "gaps.csv", tmp_path / "gaps.csv", "--columns", "a,b").err
-
-
-def test_a_screen_says_how_many_pairs_it_does_not_show(kerntest, shop):
-    arguments = ["hsic", shop / "wine.csv", "--pairwise", "--permutations", "20", "-q"]
-    assert len(strict(kerntest(*arguments, "--json").out)["pairs"]) == 14 * 13 / 2
-    assert "and 61 more: --format csv shows all" in kerntest(*arguments).out
