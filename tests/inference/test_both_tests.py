@@ -86,14 +86,20 @@ def joined(result):
         ("missing", "dorp", "^missing must be error or drop, not 'dorp'$"),
         ("threads", 0, "^threads must be at least 1, not 0$"),
         ("threads", "2", "^threads must be at least 1, not '2'$"),
-        ("bandwidth", -1, "^bandwidth must be positive and finite, not -1$"),
-        ("bandwidth", "medain", "^bandwidth must be auto or median, not 'medain'$"),
+        *(("bandwidth", one, f"^bandwidth must be auto or median, not '{one}'$") for one in ("medain", "3")),
+        *(
+            ("bandwidth", one, f"^bandwidth must be positive and finite, not {one}$")
+            for one in (-1, -1.5, 0, float("nan"), float("inf"), None)
+        ),
+        ("bandwidth", [1.0, -2.0], "^bandwidth must be positive and finite, not -2$"),
+        ("bandwidth", [1.0, "x"], "^bandwidth must be positive and finite, not 'x'$"),
+        *(("bandwidth", one, "^no bandwidth was given$") for one in ([], np.array([]))),
     ],
 )
 def test_options_that_cannot_be(test, name, value, message):
     error = refused(test, UsageError, message, code=f"usage.{name}", **{name: value})
     meant = {"unbiasd": "unbiased", "momemts": "moments", "standardise": "standardize", "medain": "median"}
-    if value in meant:
+    if str(value) in meant:
         assert error.hint == f"did you mean '{meant[value]}'?"
 
 
@@ -245,6 +251,16 @@ def test_the_order_of_rows_leaves_the_statistic(test, way):
     assert_same_statistic(test(x[rows], y[others], **ways(test)[way]), expected)
 
 
+def test_rows_of_samples_are_sets():
+    """Relabellings are drawn for the rows in ascending order, equal ones of both samples too, and are blind to labels."""
+    x, y = (frame.round()[["price", "city", "new"]] for frame in two_samples.frames(40, 50))
+    moved = x.sample(frac=1, random_state=1), y.sample(frac=1, random_state=2)[["new", "city", "price"]]
+    assert_same(mmd_test(*moved), mmd_test(x, y))
+    x, y = arrays(mmd_test, strength=0.5)
+    one, other = (mmd_test(*data, resampling="random", permutations=100).p_value for data in ((x, y), (y, x)))
+    assert one == other
+
+
 @BOTH
 @pytest.mark.parametrize("way", ["one", "moments", "gamma", "random"])
 @pytest.mark.parametrize("strength", [0.0, 0.4])
@@ -284,17 +300,6 @@ def test_the_unit_of_a_column_does_not_matter(test, way, factor, offset):
     assert_close([other.p_value, other.statistic], [one.p_value, one.statistic], scale=1.0, condition=1 + abs(offset))
     if way == "family":
         assert other.p_value == one.p_value
-
-
-@BOTH
-def test_the_unit_does_matter_without_scaling(test):
-    x, y = arrays(test)
-    one, other, same = (
-        test(size * x, size * y, scale="none", **kernels(test, kernel))
-        for size, kernel in ((1, "gaussian(1)"), (5, "gaussian(1)"), (1000, "gaussian(1000)"))
-    )
-    assert same.p_value == one.p_value
-    assert abs(other.statistic - one.statistic) > 1e-3
 
 
 @BOTH
@@ -466,15 +471,6 @@ def test_gamma_tests_the_biased_statistic_and_says_so(test):
 
 
 @BOTH
-@pytest.mark.parametrize("null", NULLS)
-def test_no_p_value_is_zero_however_clear_the_case(test, null):
-    x = np.random.default_rng(0).normal(size=150)
-    result = test(x, 2 * x + 9 * (test is mmd_test), null=null, **median(test))
-    assert 0 < result.p_value < 0.002
-    assert result.reject
-
-
-@BOTH
 @pytest.mark.parametrize("estimator", ["unbiased", "biased"])
 def test_random_permutations_agree_with_the_usual_relabellings(test, estimator):
     x, y = arrays(test, 60, strength=0.35)
@@ -501,14 +497,6 @@ def test_kernels_to_which_all_rows_are_alike(test, kernel, side, null):
     error = refused(test, UndecidedError, message, code="undecided.degenerate_kernel", null=null, **named)
     assert "bandwidth='median'" in error.hint
     assert all(f"'{text}'" in error.message for text in named.values())
-
-
-@BOTH
-def test_one_degenerate_member_of_a_family_does_no_harm(test):
-    x, y = arrays(test)
-    found, alone = (test(x, y, bandwidth=one, **kernels(test, "gaussian")) for one in ([1e-9, 1.0], 1.0))
-    assert found.kernel == alone.kernel
-    assert found.p_value == alone.p_value
 
 
 @BOTH

@@ -104,13 +104,6 @@ def test_of_missing_values_only_the_complete_rows_count_and_text_has_none(target
                 assert_close(getattr(pair, name), PEERS[name](both[a].astype(float), both[b].astype(float)))
 
 
-def test_a_column_with_one_value_in_the_rows_of_a_pair_has_none():
-    frame = pd.DataFrame({"x": [1.0, 2.0, 2.0, 2.0, 2.0, 2.0], "y": [None, 1.0, 2.0, 4.0, 3.0, 5.0]})
-    (pair,) = screened(frame).values()
-    assert [getattr(pair, name) for name in NAMES] == [None] * 3
-    assert "one value" in pair.note
-
-
 def test_counts_beyond_32_bits():
     # 100,000 rows make 5e9 pairs; only the first two rows are out of order.
     x = np.arange(100_000.0)

@@ -8,6 +8,7 @@ import pytest
 from tolerances import assert_close
 
 from kerntest import hsic_test, mmd_test, parse_kernel
+from kerntest.errors import UndecidedError
 
 ESTIMATORS = ("unbiased", "biased")
 
@@ -15,7 +16,7 @@ ESTIMATORS = ("unbiased", "biased")
 def dense_hsic(K, L):
     """Return both estimates (Song et al. 2012, eq. 5; Gretton et al. 2008, eq. 4) and the effect size."""
     n = len(K)
-    H = np.eye(n) - 1 / n
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     hollow = [np.where(np.eye(n, dtype=bool), 0.0, M) for M in (K, L)]
 
     def inner(A, B):
@@ -24,7 +25,7 @@ def dense_hsic(K, L):
 
     unbiased = inner(*hollow)
     effect = unbiased / math.sqrt(inner(hollow[0], hollow[0]) * inner(hollow[1], hollow[1]))
-    return unbiased / (n * (n - 3)), np.vdot(H @ K @ H, L) / n**2, max(effect, 0.0)
+    return unbiased / (n * (n - 3)), np.vdot(centred, L) / n**2, max(effect, 0.0)
 
 
 def rows(n, p, seed):
@@ -41,15 +42,6 @@ def assert_hsic(x, y, kernel_x, kernel_y, expected=None, **options):
     # The root makes much of the last digits of a small correlation: compare what it is the root of.
     assert_close(result.effect_size**2, squared, scale=1.0)
     return result
-
-
-@pytest.mark.parametrize("n", [4, 5, 6, 7])
-@pytest.mark.parametrize("text", ["gaussian(1.5)", "polynomial(3)", "linear"])
-def test_hsic_of_the_fewest_rows_is_what_it_estimates(n, text):
-    x, y = rows(n, 2, 3), rows(n, 1, 4)
-    K, L = parse_kernel(text)(x).tolist(), parse_kernel("laplacian(0.7)")(y).tolist()
-    expected = naive.hsic_unbiased(K, L), naive.hsic_biased(K, L), naive.hsic_effect(K, L) ** 2
-    assert_hsic(x, y, text, "laplacian(0.7)", expected)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -78,24 +70,6 @@ def test_hsic_is_that_of_whole_matrices(n, p, kernels, estimator):
         assert_close([result.hsic_unbiased, result.hsic_biased, result.effect_size**2], dense_hsic(K, L), scale=4.0)
         return
     assert_hsic(x, y, *kernels, estimator=estimator)
-
-
-@pytest.mark.parametrize("p", [1, 3])
-def test_the_reported_pair_of_a_family_is_measured_as_it_is_alone(p):
-    """Of many rows by the sums over the shifts, or by correlations of factors."""
-    x = rows(2050, p, 1)
-    y = x[:, :1] ** 2 + 3 * rows(2050, 1, 2)
-    result = hsic_test(x, y, permutations=20)
-    alone = hsic_test(x, y, permutations=20, null="moments", kernel_x=result.kernel_x, kernel_y=result.kernel_y)
-    names = ("hsic_unbiased", "hsic_biased", "effect_size")
-    assert_close([getattr(result, name) for name in names], [getattr(alone, name) for name in names])
-
-
-@pytest.mark.parametrize("text", ["gaussian(1.5)", "linear", "delta", "laplacian(1) + 0.5*linear"])
-def test_the_effect_of_a_variable_on_itself_is_one(text):
-    x = rows(50, 3, 1).round()
-    result = hsic_test(x, x, kernel_x=text, kernel_y=text, permutations=20)
-    assert_close(result.effect_size, 1.0)
 
 
 def test_columns_with_an_offset_keep_their_digits():
@@ -164,8 +138,20 @@ def test_the_standard_error_is_that_of_the_witness_function():
     assert_close(result.mmd_standard_error, error)
 
 
-def test_no_standard_error_of_a_negative_estimate():
-    found = [mmd_of(rows(9, 3, seed), rows(9, 3, seed + 100), "linear", alpha=0.999) for seed in range(20)]
-    negative = [one for one in found if one.mmd2_unbiased < 0]
-    assert negative
-    assert all((one.mmd_standard_error, one.effect_size) == (None, 0.0) for one in negative)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_rows_far_away_do_not_cost_the_others_their_distances(columns):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(60, columns)), rng.normal(size=(60, columns)) + 1.5
+    x[:6] = y[:6] = 1e10
+    options = {"kernel": "gaussian(1.5)", "scale": "none", "estimator": "biased"}
+    result = mmd_test(x, y, **options)
+    K = naive.gram(lambda a, b: naive.gaussian(a, b, 1.5), np.concatenate([x, y]))
+    assert_close(result.statistic, naive.mmd2_biased(K, [1] * 60 + [0] * 60))
+    assert result.p_value <= 0.01
+    assert mmd_test(x, y, null="moments", **options).p_value <= 0.01
+
+
+@pytest.mark.parametrize(("size", "why"), [(1e160, "distances .* beyond the range"), (1e-200, "all pairs .* equal")])
+def test_distances_out_of_range_are_refused(size, why):
+    with pytest.raises(UndecidedError, match=f"^no bandwidth can be chosen: {why}"):
+        mmd_test(rows(20, 1, 1) * size, rows(20, 1, 2) * size, scale="none")

@@ -7,7 +7,7 @@ from tolerances import assert_close
 from kerntest import hsic_test
 from kerntest.errors import UsageError
 from kerntest.inference import family as module
-from kerntest.inference.family import KernelChooser, check_bandwidth
+from kerntest.inference.family import KernelChooser
 from kerntest.inference.sides import Variable
 from kerntest.kernels.algebra import AdditiveSum
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -68,12 +68,6 @@ def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_o
     assert len(set(texts)) == len(texts)
 
 
-def test_categories_take_part_in_additive_members():
-    family = choose("auto", p=2, q=1)
-    assert str(family.kernels[-1]).startswith("price, weight, city: additive(")
-    assert sum(map(is_additive, family.kernels)) == 4
-
-
 @pytest.mark.parametrize(("relabellings", "members"), [(6, 1), (20, 2), (70, 7), (1000, None)])
 def test_a_family_has_no_more_members_than_its_relabellings_carry(relabellings, members):
     family, whole = choose("auto", p=3, relabellings=relabellings), choose("auto", p=3)
@@ -90,35 +84,6 @@ def test_pairs_are_no_more_than_their_relabellings_carry(permutations, members):
     found = hsic_test(x, y, permutations=permutations).family
     assert len(found.members) == members
     assert f"at most {members}: one for each ten relabellings" in found.thinning
-
-
-def test_auto_gives_categories_a_bandwidth_of_their_own():
-    family = choose("auto", q=2)
-    texts = [str(kernel) for kernel in family.kernels]
-    joint = [text for text in texts if "additive" not in text]
-    assert all(text.startswith("price, weight: ") and "; city, shop: hamming(" in text for text in joint)
-    assert len(set(texts)) == len(texts) > 3
-    only = choose("auto", p=0, q=2)
-    assert all(str(kernel).startswith("hamming(") for kernel in only.kernels)
-
-
-def test_auto_with_a_null_for_one_kernel_is_the_gaussian_at_the_median():
-    family = choose("auto", single=True)
-    assert family.kernels == (Gaussian(median()),)
-    assert family.rule == "median heuristic"
-    assert family.thinning == ""
-
-
-def test_the_median_of_each_kernel_is_in_its_own_distance():
-    assert choose("laplacian", "median").kernels == (Laplacian(median(metric="manhattan")),)
-    both = choose("gaussian + laplacian", "median").kernels[0]
-    assert both == Gaussian(median()) + Laplacian(median(metric="manhattan"))
-
-
-def test_a_family_name_gets_a_grid():
-    assert {type(kernel) for kernel in choose("laplacian").kernels} == {Laplacian}
-    assert len(choose("laplacian").kernels) > 2
-    assert choose(Laplacian()).kernels == choose("laplacian").kernels
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -162,36 +127,6 @@ def test_a_bandwidth_beside_a_fixed_kernel_is_refused(kernel, bandwidth):
         choose(kernel, bandwidth)
     assert caught.value.code == "usage.bandwidth_twice"
     assert caught.value.exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("bandwidth", "message"),
-    [
-        ("medain", "bandwidth must be auto or median, not 'medain'"),
-        ("3", "bandwidth must be auto or median, not '3'"),
-        (0, "bandwidth must be positive and finite, not 0"),
-        (-1.5, "bandwidth must be positive and finite, not -1.5"),
-        (float("nan"), "bandwidth must be positive and finite, not nan"),
-        (float("inf"), "bandwidth must be positive and finite, not inf"),
-        ([1.0, -2.0], "bandwidth must be positive and finite, not -2"),
-        ([1.0, "x"], "bandwidth must be positive and finite, not 'x'"),
-        (None, "bandwidth must be positive and finite, not None"),
-        ([], "no bandwidth was given"),
-        (np.array([]), "no bandwidth was given"),
-    ],
-)
-def test_what_is_no_bandwidth(bandwidth, message):
-    with pytest.raises(UsageError, match=f"^{message}$") as caught:
-        check_bandwidth(bandwidth)
-    assert caught.value.code == "usage.bandwidth"
-    assert caught.value.exit_code == 2
-    assert caught.value.hint or "auto or median" in message
-
-
-def test_equal_members_are_one():
-    two_values = variable_of(Points.of(np.repeat([0.0, 1.0], 10)), ("a",))
-    kernels = KernelChooser(two_values, 0).family("auto", "auto", single=False).kernels
-    assert len(set(kernels)) == len(kernels)
 
 
 def test_pairs_have_three_bandwidths_a_kernel_and_fewer_of_many_rows(monkeypatch):

@@ -73,17 +73,6 @@ def test_the_same_result_from_everywhere(stored, kind):
             assert getattr(record, name) == getattr(whole, name)
 
 
-def test_large_row_groups_are_read_in_parts(tmp_path):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.normal(size=150_000), "b": rng.normal(size=150_000)})
-    table["b"] += 0.1 * table["a"] ** 2
-    table.to_parquet(tmp_path / "a.parquet", index=False, row_group_size=100_000)
-    found, held = (hsic_test(one, **QUICK) for one in (tmp_path / "a.parquet", table))
-    assert_close(found.statistic, held.statistic)
-    assert found.p_value == pytest.approx(held.p_value, rel=1e-6)
-    assert_same(numbers(hsic_test(tmp_path / "a.parquet", **QUICK | {"threads": 3})), numbers(found))
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_stdin_is_read_twice(stored, monkeypatch, kind):
     x, y = stored[kind]
@@ -97,17 +86,6 @@ def test_stdin_is_read_twice(stored, monkeypatch, kind):
     assert_close(found.statistic, expected.statistic)
     record, other = found.provenance.inputs[0], expected.provenance.inputs[0]
     assert (record.name, record.sha256) == ("<stdin>", other.sha256)
-
-
-def test_fewer_threads_for_the_sums_read_the_same_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("kerntest.inference.features.two_passes.BATCH_ROWS", 5000)
-    x, _ = two_frames()
-    pd.concat([x] * 40).to_parquet(tmp_path / "x.parquet", index=False, row_group_size=20_000)
-    options = QUICK | {"x_columns": "price", "y_columns": "weight", "threads": None}
-    with compute_on(memory="250MB", threads=2):
-        found = hsic_test(tmp_path / "x.parquet", **options)
-    assert found.provenance.threads == 1
-    assert_close(found.statistic, hsic_test(tmp_path / "x.parquet", **options | {"threads": 2}).statistic)
 
 
 def test_rows_with_missing_values_are_dropped_and_counted(tmp_path):

@@ -25,9 +25,6 @@ def numbers_of(result, *names):
     return [getattr(result, name) for name in names], [null.mean, null.standard_deviation, null.skewness]
 
 
-# The order of rows, and blocks
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 3000), st.integers(0, 2**40), st.integers(0, 1))
 def test_every_place_is_taken_once(n, seed, stream):
@@ -35,6 +32,9 @@ def test_every_place_is_taken_once(n, seed, stream):
     np.testing.assert_array_equal(np.sort(places), np.arange(n))
     np.testing.assert_array_equal(random_places(np.arange(n)[::7], n, seed, stream), places[::7])
     assert random_places(np.array([5, 10**12 - 1]), 10**12, seed, stream).max() < 10**12
+
+
+# The order of rows, and blocks
 
 
 @pytest.mark.parametrize("n", [3000, 4096, 70_000])
@@ -209,9 +209,6 @@ def test_the_rows_that_speak_for_the_sides_share_as_many_as_two_draws_from_all_r
     np.testing.assert_array_equal(np.sort(both), np.tile(np.arange(50), (2, 1)))
 
 
-# Facts of columns
-
-
 def test_facts_about_numbers_do_not_depend_on_the_pieces():
     rng = np.random.default_rng(0)
     for values in (rng.normal(1e9, 1.0, 500), np.arange(500.0), -np.arange(500.0), np.repeat([1.0, 2.0, 3.0], 200)):
@@ -224,3 +221,6 @@ def test_facts_about_numbers_do_not_depend_on_the_pieces():
             assert_close(np.sqrt(found.squares / found.count), values.std())
             for name in ("low", "high", "up", "down", "whole", "runs", "counts_rows"):
                 assert getattr(found, name) == getattr(whole, name)
+
+
+# Facts of columns

@@ -70,15 +70,14 @@ def test_columns_that_cannot_be(data, options, message, code):
     refused(UsageError, message, data, code=code, **options)
 
 
-def test_kernels_to_which_all_rows_are_alike_in_series():
-    refused(UndecidedError, "one value of the statistic only", kernel_x="gaussian(1e-9)", time_series=True)
-
-
-def test_shifts_of_a_series_that_all_give_one_value():
-    """Other pairings of the rows would not: of a series they stand for nothing."""
+def test_rows_that_cannot_tell():
+    refused(UndecidedError, "^the Gamma null needs at least 6 rows$", *arrays(5), null="gamma")
+    one_value, series = "one value of the statistic only", {"time_series": True}
+    refused(UndecidedError, one_value, kernel_x="gaussian(1e-9)", **series)
+    # Other pairings of the rows would not give one value: of a series they stand for nothing.
     x = np.array([0.0, 1.0, 0.0, 1.0])
     kernels = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)"}
-    refused(UndecidedError, "one value of the statistic only", x, x, time_series=True, min_lag=2, alpha=0.9, **kernels)
+    refused(UndecidedError, one_value, x, x, min_lag=2, alpha=0.9, **kernels, **series)
 
 
 def test_few_rows_whose_relabellings_all_tie_have_p_value_one():

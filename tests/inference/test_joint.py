@@ -13,13 +13,7 @@ from mixed_columns import mixed_frame
 from tolerances import assert_close
 
 from kerntest import hsic_joint, hsic_test
-from kerntest.errors import UndecidedError, UsageError
-
-
-def coins(n=80, seed=0):
-    """Return two coins and whether they agree: independent in pairs, dependent jointly."""
-    a, b = np.random.default_rng(seed).integers(0, 2, (2, n))
-    return pd.DataFrame({"a": a, "b": b, "agree": (a == b).astype(int)})
+from kerntest.errors import UndecidedError
 
 
 def median_of(distances):
@@ -94,55 +88,11 @@ def test_every_two_groups_are_tested_by_themselves(groups):
         np.testing.assert_allclose(pair.effect_size, alone.effect_size, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("categorical", [(), "*"])
-def test_two_coins_and_whether_they_agree(categorical):
-    found = hsic_joint(coins(), ["a", "b", "agree"], permutations=200, categorical=categorical)
-    assert found.reject
-    assert found.p_value == 1 / 200
-    assert all(pair.p_value > 0.05 for pair in found.pairs)
-    independent = coins().assign(agree=np.random.default_rng(9).integers(0, 2, 80))
-    assert not hsic_joint(independent, ["a", "b", "agree"], permutations=200, categorical=categorical).reject
-    # Two of the three in one group: then the third depends on that group.
-    together = hsic_joint(coins(), [["a", "b"], "agree"], permutations=200, categorical=categorical)
-    assert together.p_value == 1 / 200
-    assert together.pairs[0].p_value < 0.001
-
-
-@pytest.mark.parametrize("scale", ["none", "standardize"])
-def test_a_bandwidth_in_units_of_the_columns(scale):
-    x = np.random.default_rng(0).normal(size=(30, 2)) * [10, 0.1]
-    found = hsic_joint(x, ["x1", "x2"], kernel="gaussian", bandwidth=2.0, scale=scale, permutations=20)
-    units = x / (x.std(axis=0) if scale == "standardize" else 1.0)
-    matrices = [np.exp(-((column[:, None] - column) ** 2) / 8).tolist() for column in units.T]
-    assert_close(found.dhsic, naive_joint.dhsic(matrices))
-    assert all("gaussian(2)" in group.kernel for group in found.groups)
-
-
 def test_too_few_permutations_for_the_level_are_said_so():
     found = hsic_joint(mixed_frame(), ["plain", "city"], permutations=10, alpha=0.05)
     assert any("0.1" in warning for warning in found.warnings)
     assert found.p_value >= 0.1
     assert hsic_joint(mixed_frame(), ["plain", "city"], permutations=1).p_value == 1
-
-
-FRAME = mixed_frame()
-
-
-@pytest.mark.parametrize(
-    ("groups", "options", "message", "code"),
-    [
-        (["plain", ["wide", "plain"]], {}, "^column 'plain' is in two groups$", "usage.column_twice"),
-        (["plain:ties", "w*"], {}, "^column 'wide' is in two groups$", "usage.column_twice"),
-        (["plain", "nothing"], {}, "^column 'nothing' is not in data$", "usage.unknown_column"),
-        (["plain"], {}, "at least two groups of columns", "usage.groups"),
-        ([], {}, "at least two groups of columns", "usage.groups"),
-        (["plain", "sum"], {"exclude": "sum"}, "group 2 has no column left", "usage.groups"),
-    ],
-)
-def test_options_that_cannot_be(groups, options, message, code):
-    with pytest.raises(UsageError, match=message) as caught:
-        hsic_joint(FRAME, groups, **options)
-    assert caught.value.code == code
 
 
 @pytest.mark.parametrize(("groups", "most"), [(2, 8192), (3, 6688), (4, 5792)])
@@ -154,25 +104,6 @@ def test_more_rows_than_there_is_room_for(groups, most):
         hsic_joint(table, "*", permutations=5)
     assert (caught.value.exit_code, caught.value.code) == (4, "undecided.memory")
     assert "hsic_pairs" in caught.value.hint
-
-
-@pytest.mark.parametrize("levels", [3, 40, 500])
-def test_matrices_of_many_rows_are_those_of_whole_matrices(levels):
-    """Rows enough for several blocks and strips, some groups with few distinct rows."""
-    n, seed = 600, 2
-    rng = np.random.default_rng(levels)
-    X = np.column_stack([rng.integers(0, levels, n), rng.normal(size=n), rng.integers(0, levels, n)])
-    found = hsic_joint(X, "*", kernel="laplacian", bandwidth=1.0, scale="none", permutations=20, seed=seed)
-    matrices = [np.exp(-np.abs(x[:, None] - x)) for x in X.T]
-    rng, values = np.random.default_rng((seed, 0)), []
-    for number in range(20):
-        places = [np.arange(n), *(rng.permutation(n) if number else np.arange(n) for _ in range(2))]
-        paired = np.stack([K[np.ix_(p, p)] for K, p in zip(matrices, places, strict=True)])
-        means = paired.mean(axis=2)
-        values.append(paired.prod(axis=0).mean() + means.mean(axis=1).prod() - 2 * means.prod(axis=0).mean())
-    assert_close(found.dhsic, values[0])
-    assert_close([found.null.mean, found.null.standard_deviation], [np.mean(values), np.std(values)])
-    assert found.p_value == np.mean(np.array(values) >= values[0] * (1 - 1e-10))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "polynomial(3)", "delta"])
@@ -205,27 +136,3 @@ def test_relabelling_holds_a_matrix_for_each_group():
         assert tracemalloc.get_traced_memory()[1] < 8 * 3.2 * 1500**2
     finally:
         tracemalloc.stop()
-
-
-def test_kernels_to_which_all_rows_are_alike_or_that_overflow():
-    for kernel, code in (
-        ("gaussian(1e-9)", "undecided.degenerate_kernel"),
-        ("exponential(1000)", "undecided.overflow"),
-    ):
-        with pytest.raises(UndecidedError) as caught:
-            hsic_joint(FRAME, ["plain", "sum"], kernel=kernel, permutations=20)
-        assert caught.value.code == code
-
-
-def test_a_row_is_like_itself_under_the_narrowest_kernel():
-    """A matrix says then which rows are equal, whatever rounding makes of the distance of a row from itself."""
-    n = 40
-    groups = np.random.default_rng(4).normal(size=(3, n, 4))
-    groups[:, 1] = groups[:, 0]
-    groups[0, 3] = groups[0, 2]
-    same = [(group[:, None] == group).all(axis=2) for group in groups]
-    frame = pd.DataFrame(np.hstack(list(groups)), columns=[f"{letter}{k}" for letter in "abc" for k in range(4)])
-    found = hsic_joint(frame, ["a*", "b*", "c*"], kernel="gaussian(1e-12)", scale="none", permutations=20)
-    rows = np.prod([one.mean(axis=1) for one in same], axis=0)
-    expected = np.prod(same, axis=0).mean() + np.prod([one.mean() for one in same]) - 2 * rows.mean()
-    assert_close(found.dhsic, expected, scale=1 / n)

@@ -99,26 +99,6 @@ def test_the_factor_gives_the_trace_of_the_whole_matrix(text, kind, hollow):
     assert_close(found(text, points, hollow=hollow)[0].trace_cube, value)
 
 
-@HOLLOW
-@pytest.mark.parametrize(
-    ("text", "function"),
-    [
-        ("laplacian2(0.7)", lambda d: np.exp(-d / 0.7)),
-        ("gaussian(1e-3)", lambda d: np.exp(-(d**2) / 2e-6)),
-        ("gaussian(1e-9)", lambda d: np.exp(-(d**2) / 2e-18)),
-    ],
-)
-def test_a_kernel_that_makes_much_of_small_distances(text, function, hollow):
-    """The distance of a row to itself is 0, whatever rounding makes of it."""
-    points = column("normal", 70)
-    x = points.numeric[:, 0]
-    A = centred(function(np.abs(x[:, None] - x)), hollow=hollow)
-    known = found(text, points, hollow=hollow)[0]
-    assert_close(
-        [known.trace_square, known.trace_cube, known.entry_cubes], [(A**2).sum(), (A @ A * A).sum(), (A**3).sum()]
-    )
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     n=st.integers(4, 40),
@@ -133,22 +113,6 @@ def test_any_number_of_rows_and_ties(*, n, text, decimals, hollow, seed):
     assert exact
     # A column of one value, or with one row that differs, has A = 0.
     assert_cube(known.trace_cube, K, hollow=hollow, zero=1e-12 * float(np.abs(K).max()) ** 3 * n)
-
-
-@HOLLOW
-@pytest.mark.parametrize(
-    ("text", "points"),
-    [
-        ("polynomial(3, 1, -1)", column("normal", 70)),
-        ("polynomial(3, 1, -20)", column("normal", 70)),
-        ("gaussian(1)", Points.of(np.random.default_rng(0).normal(size=(30, 2)))),
-        ("delta", Points(np.random.default_rng(0).normal(size=(30, 1)), np.arange(30)[:, None] % 3)),
-    ],
-    ids=["not positive definite", "nor this", "two columns", "a number and a category"],
-)
-def test_what_has_no_factor_takes_the_whole_matrix(text, points, hollow):
-    assert by_factor(text, points, hollow=hollow) is None
-    assert_cube(found(text, points, hollow=hollow)[0].trace_cube, parse_kernel(text)(points), hollow=hollow)
 
 
 @HOLLOW

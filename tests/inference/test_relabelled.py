@@ -9,7 +9,6 @@ import pytest
 from catalogue_kernels import GROUPED, UNBOUND, kernel_of, mixed_points, naive_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from records import assert_same
 from tolerances import assert_close
 
 from kerntest import hsic_test, mmd_test, parse_kernel
@@ -19,7 +18,7 @@ from kerntest.inference import exact
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
 from kerntest.inference.relabelling import permuted_blocks, permuted_pairs, shifts
-from kerntest.inference.relabelling.permuted_blocks import MOST, BlockedRows, TwoSamples, random_orders
+from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
 from kerntest.inference.relabelling.permuted_pairs import TwoVariables
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import Options, Sample
@@ -28,7 +27,7 @@ from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.text import bind
 from kerntest.matrices import passes
-from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
+from kerntest.matrices.factor import LEFT_OUT, low_rank, low_rank_factor
 
 ENGINE = Engine(2)
 ESTIMATORS = ("unbiased", "biased")
@@ -203,24 +202,23 @@ def test_correlations_of_factors(n, kind, estimator, monkeypatch):
     assert calls
 
 
-def test_ways_through_factors_and_lines_give_the_same_test(monkeypatch):
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=2100)
-    y = np.sin(3 * x) + 2 * rng.normal(size=2100)
-    for options in ({"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}, {}):
-        fast = hsic_test(x, y, **options)
-        with monkeypatch.context() as patch:
-            patch.setattr(permuted_pairs, "low_rank_factor", lambda *_: None)
-            assert_same(fast, hsic_test(x, y, **options), share=1e-7)
-
-
-def test_tied_relabellings_count_as_ties(monkeypatch):
-    """Of two binary columns most relabellings tie with others; rounding of a factor must not part them."""
-    x, y = np.random.default_rng(2).integers(0, 2, (2, 300)).astype(float)
-    options = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)", "permutations": 3000}
-    fast = hsic_test(x, y, **options)
-    monkeypatch.setattr(permuted_pairs, "low_rank_factor", lambda *_: None)
-    assert fast.p_value == hsic_test(x, y, **options).p_value
+@pytest.mark.parametrize("tolerance", [1e-15, 1e-9, 1e-3])
+def test_correlations_that_are_left_out_add_up_to_no_more_than_the_tolerance(tolerance):
+    x, y = (
+        low_rank(parse_kernel(text), Points.of(np.random.default_rng(seed).normal(size=(300, 1))))
+        for seed, text in enumerate(("gaussian(1.5)", "gaussian(2)"))
+    )
+    orders = [np.random.default_rng(k).permutation(300) for k in range(2)]
+    every = shifts.low_rank_sums(x, y, orders, 299, hollow=False, engine=ENGINE, tolerance=0.0)
+    found = shifts.low_rank_sums(x, y, orders, 299, hollow=False, engine=ENGINE, tolerance=tolerance)
+    scale = x.lengths.sum() * y.lengths.sum()
+    assert (np.abs(every - found) <= (tolerance + 1e-15) * scale).all()
+    needed = shifts.correlations_needed(x, y, tolerance)
+    assert needed.sum() < x.rank * y.rank or tolerance < 1e-12
+    bounds = np.outer(x.lengths, np.sort(y.lengths)[::-1])
+    kept = np.arange(y.rank) < needed[:, None]
+    assert bounds[~kept].sum() <= tolerance * scale
+    assert bounds[~kept].max(initial=0.0) <= bounds[kept].min()
 
 
 def test_random_permutations_have_a_limit_of_memory(monkeypatch):
@@ -344,16 +342,6 @@ def test_two_samples_in_any_parts(parts, monkeypatch):
         assert found.tolerances[0] >= left_out * norm > 5 * found.tolerances[2]
 
 
-def test_factors_of_two_samples_give_the_same_test(monkeypatch):
-    """The Gaussians of the default family have factors, its Laplacians have none."""
-    rng = np.random.default_rng(8)
-    x, y = rng.normal(size=1200), rng.normal(0.06, 1.0, size=1000)
-    fast = mmd_test(x, y, permutations=300)
-    monkeypatch.setattr(permuted_blocks, "FEW_ROWS", 10_000)
-    monkeypatch.setattr("kerntest.inference.statistic.FEW_ROWS", 10_000)
-    assert_same(fast, mmd_test(x, y, permutations=300), share=1e-7)
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(
     ("text", "offset"),
@@ -381,33 +369,6 @@ def test_rounding_of_two_samples_stays_far_below_the_tolerance(text, offset, est
     # The largest of many is an extreme: two sums that are compared may differ by twice that, and half the tolerance is left.
     assert np.sqrt(np.mean(rounding**2)) < unit
     assert 4 * rounding.max() < found.tolerances[0]
-
-
-def test_some_splits_of_samples_of_one_size_have_the_floor_of_others():
-    points, labels = mixed_points(80, 1), labels_of(40, 40)
-    found, _ = two_samples(points, labels, [kernel_of("gaussian(1)")], "unbiased", at_least=50)
-    assert (found.resampling, found.floor) == ("random permutations", 1 / 50)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("n_x", "n_y"), [(2, 2), (2, 3), (3, 2), (5, 6), (2, 17), (16, 16)])
-def test_mmd_is_hsic_with_the_label(n_x, n_y, estimator):
-    """The matrix of the label by its definition, and the identity that both tests rest on, in the oracle alone."""
-    labels = labels_of(n_x, n_y)
-    matrix = LabelMatrix(n_x, n_y, estimator)
-    expected = naive.centred[estimator](naive.label_gram(labels.tolist()))
-    assert_close(matrix.squared_norm, naive.matrix_inner(expected, expected))
-    K = naive_matrix("polynomial(3)", n_x + n_y, 2)
-    product = matrix.factor * naive.matrix_inner(naive.centred[estimator](K), expected)
-    assert_close(naive.mmd2[estimator](K, labels.tolist()), product, scale=np.abs(K).max())
-
-
-def test_a_file_of_few_rows_moves_every_one_of_them():
-    blocks = BlockedRows.of(labels_of(5, 4000), 0)
-    assert sorted(blocks.order) == list(range(4005))
-    assert blocks.in_x[: blocks.free].sum() == 5
-    assert (~blocks.in_x[: blocks.free]).sum() == MOST
-    assert np.diff(blocks.starts)[-1] == 4000 - MOST
 
 
 def test_few_rows_have_all_relabellings_each_once():

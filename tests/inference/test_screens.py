@@ -1,6 +1,7 @@
 """What all tests of the columns of one table keep: pairs, pairs with a target, selection, and groups all together."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,21 +10,21 @@ from records import assert_same
 from tolerances import assert_close
 
 from kerntest import hsic_joint, hsic_pairs, hsic_select
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, KerntestError, UsageError
 
 BASE = ["plain", "wide", "city", "ties", "y"]
 
 
-def joint(frame, **options):
+def joint(data, **options):
     """Test the numbers, the city and y for joint independence."""
-    groups = [[name for name in frame.columns if name not in {"city", "y"}], "city", "y"]
-    return hsic_joint(frame, groups, **options)
+    groups = [[name for name in data.columns if name not in {"city", "y"}], "city", "y"]
+    return hsic_joint(data, groups, **options)
 
 
 SCREENS = {
     "pairs": hsic_pairs,
-    "target": lambda frame, **options: hsic_pairs(frame, target="y", **options),
-    "select": lambda frame, **options: hsic_select(frame, "y", 3, **options),
+    "target": partial(hsic_pairs, target="y"),
+    "select": partial(hsic_select, target="y", k=3),
     "joint": joint,
 }
 EVERY = pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
@@ -136,14 +137,58 @@ def test_options_that_cannot_be(screen, options, message, code):
     assert caught.value.code.startswith(code)
 
 
-@OF_ALL_ROWS
+FRAME = frame_of()
+INFINITE = FRAME.assign(plain=[np.inf] + [1.0] * 59)
+
+
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("screen", "options", "message", "code"),
     [
-        (frame_of().assign(y=1.0), "'y' has one value in all rows"),
-        (frame_of()[:3], "3 rows; the test needs at least 4"),
+        (hsic_pairs, {"target": "nothing"}, "^column 'nothing' is not in data$", "usage.unknown_column"),
+        (hsic_pairs, {"columns": "wide,nothing"}, "^column 'nothing' is not in data$", "usage.unknown_column"),
+        (hsic_pairs, {"target": "y", "columns": "y"}, "^no pair of columns of data is selected$", "usage."),
+        (hsic_pairs, {"correction": "bonferroni"}, "^correction must be holm or bh or none", "usage.correction"),
+        (hsic_pairs, {"estimator": "unbiasd"}, "^estimator must be unbiased or biased", "usage.estimator"),
+        (hsic_pairs, {"target": "plain:city"}, "^target= is one column, not 'plain', 'wide', 'city'$", "usage."),
+        (hsic_pairs, {"data": FRAME[["y"]]}, "^fewer than two columns of data are left to test", "data.no_columns"),
+        (hsic_pairs, {"data": FRAME[["y"]].assign(b=1.0)}, "^fewer than two .*'b' has one value", "data.no_columns"),
+        (hsic_pairs, {"data": FRAME.assign(y=1.0), "target": "y"}, "^the target cannot be.*one value", "data.target"),
+        (hsic_pairs, {"data": FRAME.assign(y=np.nan), "target": "y"}, "target .* missing values only", "data.target"),
+        (hsic_pairs, {"data": INFINITE}, "column 'plain' holds 'inf'", "data.infinite_values"),
+        (hsic_pairs, {"data": np.zeros((3, 2, 2))}, "is an array of 3 dimensions", "data.wrong_shape"),
+        (hsic_pairs, {"kernel": "exponential(1000)", "bandwidth": "auto"}, "overflows", "undecided.overflow"),
+        (hsic_select, {"target": "nothing"}, "^column 'nothing' is not in data$", "usage.unknown_column"),
+        (hsic_select, {"target": "y", "k": 1.5}, "must be a whole number of at least 1, not 1.5$", "usage."),
+        (hsic_select, {"target": "y", "columns": "nothing"}, "^column 'nothing' is not in", "usage.unknown_column"),
+        (hsic_select, {"target": "y", "columns": "y"}, "^no column of data is left to select from$", "usage."),
+        (
+            hsic_joint,
+            {"groups": ["plain", ["wide", "plain"]]},
+            "^column 'plain' is in two groups$",
+            "usage.column_twice",
+        ),
+        (hsic_joint, {"groups": ["plain:city", "w*"]}, "^column 'wide' is in two groups$", "usage.column_twice"),
+        (hsic_joint, {"groups": ["plain", "nothing"]}, "^column 'nothing' is not in data$", "usage.unknown_column"),
+        *((hsic_joint, {"groups": one}, "at least two groups of columns", "usage.groups") for one in (["plain"], [])),
+        (hsic_joint, {"groups": ["plain", "y"], "exclude": "y"}, "group 2 has no column left", "usage.groups"),
+        (
+            hsic_joint,
+            {"groups": ["y", "wide"], "kernel": "gaussian(1e-9)"},
+            "one value of the",
+            "undecided.degenerate_kernel",
+        ),
+        (hsic_joint, {"groups": ["y", "wide"], "kernel": "exponential(1000)"}, "overflows", "undecided.overflow"),
+        *(
+            (one, {"data": data}, message, code)
+            for one in (SCREENS["select"], joint)
+            for data, message, code in (
+                (FRAME.assign(y=1.0), "'y' has one value in all rows", "data."),
+                (FRAME[:3], "3 rows; the test needs at least 4", "data.too_few_rows"),
+            )
+        ),
     ],
 )
-def test_data_that_cannot_be_tested(screen, data, message):
-    with pytest.raises(DataError, match=message):
-        screen(data)
+def test_what_cannot_be_tested(screen, options, message, code):
+    with pytest.raises(KerntestError, match=message) as caught:
+        screen(**{"data": FRAME} | options)
+    assert caught.value.code.startswith(code)

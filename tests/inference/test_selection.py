@@ -12,7 +12,6 @@ from scipy.stats import pearson3
 from tolerances import assert_close
 
 from kerntest import hsic_select
-from kerntest.errors import UsageError
 
 
 def frame_of(n, seed, target="number"):
@@ -102,15 +101,6 @@ def test_every_step_is_that_of_the_definition(target, permutations, seed):
     assert found.null.permutations == 1 / found.null.p_floor == 23 * math.ceil(permutations / 23)
 
 
-def test_more_candidates_than_are_done_in_one_pass_give_the_same():
-    """Transforms are made of 32 candidates at a time."""
-    X = np.random.default_rng(3).normal(size=(8, 41))
-    whole = hsic_select(X, "x1", 1, permutations=8, threads=1).selected[0]
-    few = hsic_select(X[:, [0, int(whole.column[1:]) - 1]], "x1", 1, permutations=8, threads=1).selected[0]
-    assert_close([whole.effect_size, whole.hsic_unbiased], [few.effect_size, few.hsic_unbiased])
-    assert whole.p_value >= few.p_value
-
-
 def test_of_two_columns_that_matter_only_together_the_second_is_found_once_the_first_is_in():
     """With y = sign(a b) neither says anything alone: no order of the two has a significant first step."""
     rng = np.random.default_rng(6)
@@ -142,39 +132,3 @@ def test_a_copy_of_a_selected_column_adds_nothing():
     assert found.selected[1].gain > 0.1
     assert found.selected[2].gain < 0
     assert found.significant == 2
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_target_in_which_one_row_differs_says_nothing(seed):
-    """Its U-centring is 0: what is left of it is rounding, which must not be ranked."""
-    frame = pd.DataFrame(np.random.default_rng(seed).normal(size=(20, 4)), columns=list("abcd"))
-    found = hsic_select(frame.assign(y=np.arange(20) == 4), "y", 2, permutations=40, threads=1)
-    for step in found.selected:
-        assert (step.p_value, step.p_alone, step.significant) == (1.0, 1.0, False)
-
-
-def test_candidates_are_those_that_are_named():
-    frame = frame_of(40, 1)
-    found = hsic_select(frame, "y", 10, columns=["city", "plain", "new", "y"], exclude="new", permutations=50)
-    assert sorted(found.columns) == ["city", "plain"]
-    assert sorted(step.column for step in found.selected) == ["city", "plain"]
-    as_category = hsic_select(frame, "y", 10, columns=["ties"], categorical="ties", permutations=50)
-    as_number = hsic_select(frame, "y", 10, columns=["ties"], permutations=50)
-    assert as_category.selected[0].hsic_unbiased != as_number.selected[0].hsic_unbiased
-
-
-FRAME = frame_of(30, 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (("nothing",), {}, "^column 'nothing' is not in data$"),
-        (("y", 1.5), {}, "must be a whole number of at least 1, not 1.5$"),
-        (("y",), {"columns": "nothing"}, "^column 'nothing' is not in data$"),
-        (("y",), {"columns": "y"}, "^no column of data is left to select from$"),
-    ],
-)
-def test_options_that_cannot_be(arguments, options, message):
-    with pytest.raises(UsageError, match=message):
-        hsic_select(FRAME, *arguments, **options)

@@ -8,13 +8,11 @@ from pictures import HOSTILE, panels, tick_labels
 
 pytest.importorskip("matplotlib")
 
-from kerntest.errors import MissingExtraError
 from kerntest.report.panels import (
     abridged,
     bin_edges,
     class_look,
     draw_bars,
-    evenly,
     figure,
     in_rows,
     label_cells,
@@ -62,27 +60,6 @@ def test_panels_stand_in_rows_and_one_alone_fills_its_row():
     assert alone.x1 - alone.x0 > 0.8 > second.x0 > first.x1
 
 
-@pytest.mark.parametrize(
-    ("name", "most", "shown"),
-    [
-        ("price", 5, "price"),
-        ("balance_of_2021", 9, "bala…2021"),
-        ("balance_of_2021", 8, "bala…021"),
-        ("a\nb", 4, "a\\nb"),
-    ],
-)
-def test_names_are_cut_in_the_middle(name, most, shown):
-    assert abridged(name, most) == shown
-
-
-def test_evenly_spread_places():
-    np.testing.assert_array_equal(evenly(3, 5), [0, 1, 2])
-    for count, most in ((10, 4), (1001, 1000), (5, 5)):
-        places = evenly(count, most)
-        assert len(np.unique(places)) == most
-        assert (places[0], places[-1]) == (0, count - 1)
-
-
 def test_many_classes_are_told_apart_by_colour_and_marker():
     assert len({tuple(class_look(place).values()) for place in range(56)}) == 56
 
@@ -112,10 +89,3 @@ def test_bins_have_a_width_even_where_values_differ_by_rounding(value):
     edges = bin_edges(values, 20)
     assert (np.diff(edges) > 0).all()
     assert np.histogram(values, edges)[0].sum() == 3
-
-
-def test_without_matplotlib_an_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match="matplotlib") as caught:
-        figure([[bars]], "")
-    assert caught.value.hint == "pip install 'kerntest[plot]'"
