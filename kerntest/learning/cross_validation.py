@@ -6,24 +6,20 @@ a cluster are never parted.
 
 from __future__ import annotations
 
-import math
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, listed, whole_number
 from kerntest.kernels.base import Points
-from kerntest.report.results.learning_record import GridCell, GridSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Codes, Kernel
     from kerntest.learning.rows.training_rows import TrainingRows
 
@@ -35,7 +31,6 @@ CLASSES_NAMED = 5
 # Scores of a grid that differ by less than this share of the best are equal, for rounding could have made the difference,
 # another one on another processor: they come from systems of a condition of up to 1e7.
 EQUAL_SCORES = 1e-9
-TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
 
 def draw_folds(
@@ -199,38 +194,6 @@ def _unit(clusters: Rows | None) -> str:
     return "row" if clusters is None else "cluster"
 
 
-def grid_search(
-    rows: TrainingRows,
-    folds: Rows,
-    kernels: Mapping[float, Kernel | None],
-    costs: Sequence[float],
-    scores: Callable[[TrainingRows, TrainingRows], list[float]],
-    *,
-    engine: Engine,
-    score: str,
-    progress: Progress | None = None,
-) -> GridSearch:
-    """Return a grid of kernels, by the multiple of their bandwidths, and costs, with the mean score of each over folds.
-
-    `scores` are those of all costs, from rows to fit to and rows to judge by: what is known of a kernel serves them all.
-    """
-    count = int(folds.max()) + 1
-
-    def work(cell: tuple[float, int]) -> list[float]:
-        multiple, fold = cell
-        with telling_of_folds(kernels[multiple]):
-            return scores(*held_out(rows.with_kernel(kernels[multiple]), folds, fold))
-
-    tried = list(product(kernels, range(count)))
-    values = np.array(list(engine.map(work, tried, progress))).reshape(len(kernels), count, len(costs))
-    means, errors = values.mean(axis=1).ravel(), values.std(axis=1, ddof=1).ravel() / math.sqrt(count)
-    told = zip(product(kernels.items(), costs), means.tolist(), errors.tolist(), strict=True)
-    cells = [GridCell(cost, *named(*kernel), mean, error) for (kernel, cost), mean, error in told]
-    orders = [np.tile([-cost for cost in costs], len(kernels)), np.repeat(list(kernels), len(costs))]
-    chosen = smoothest(-means, orders)
-    return GridSearch(score, count, TIES, tuple(cells), chosen, cells[chosen].mean)
-
-
 def named(multiple: float, kernel: Kernel | None) -> tuple[float, float | None, str]:
     """Return what a cell of a grid says of its kernel: the multiple of the median, the bandwidth, and the text."""
     return multiple, getattr(kernel, "bandwidth", None), "precomputed" if kernel is None else str(kernel)
@@ -243,13 +206,12 @@ def smoothest(scores: Array, orders: Sequence[Array]) -> int:
     return int(ties[np.lexsort([order[ties] for order in reversed(orders)])[-1]])
 
 
-def held_out(rows: TrainingRows, folds: Rows, fold: int) -> tuple[TrainingRows, TrainingRows]:
-    """Return the rows to fit to and those of a fold, to judge by; of a matrix both against the rows to fit to."""
-    train = np.flatnonzero(folds != fold)
-    part, held = rows.take(train), rows.take(np.flatnonzero(folds == fold))
+def held_out(rows: TrainingRows, train: Rows, held: Rows) -> tuple[TrainingRows, TrainingRows]:
+    """Return rows to fit to and rows to judge by; of a matrix both against the rows to fit to."""
+    part, others = rows.take(train), rows.take(held)
     if not isinstance(rows.points, Points):
-        part, held = (replace(one, points=np.asarray(one.points)[:, train]) for one in (part, held))
-    return part, held
+        part, others = (replace(one, points=np.asarray(one.points)[:, train]) for one in (part, others))
+    return part, others
 
 
 @contextmanager

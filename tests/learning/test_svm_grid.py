@@ -114,7 +114,8 @@ def test_the_number_of_threads_changes_nothing_and_progress_runs_to_its_end(tmp_
     assert_models_alike(tmp_path / "1", tmp_path / "2", condition=GAP)
     for part in ("grid", "train", "test"):
         assert_records_alike(asdict(getattr(one, part)), asdict(getattr(two, part)), condition=GAP)
-    assert seen[-1] == (4, 4)
+    assert [total for _, total in seen[:4]] == [seen[-1][0]] * 4
+    assert seen[:4] == sorted(seen[:4])
 
 
 @pytest.mark.usefixtures("four_cells")
@@ -129,6 +130,39 @@ def test_the_number_of_threads_changes_nothing_and_progress_runs_to_its_end(tmp_
 def test_a_grid_has_only_what_there_is_to_choose(options, cells):
     result = train_svm(frame_of(*noisy(24)), "y", grid=True, cv=2, **options)
     assert [(cell.multiple, cell.C) for cell in result.grid.cells] == cells
+
+
+def large(n=300, seed=0):
+    """Two classes of two columns, of so many rows that cells are given up."""
+    X, y = clouds(n, separation=1.2, seed=seed)
+    X[:, 1] += np.where(y == 1, X[:, 0] ** 2 / 4, 0.0)
+    return X, y
+
+
+@pytest.mark.parametrize("options", [{}, {"class_weight": {0: 1, 1: 3}}, {"kernel": "laplacian"}, {"nu": 0.7}])
+def test_cells_are_given_up_and_what_is_left_is_judged_in_every_fold(options, monkeypatch):
+    X, y = large()
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
+    raced = train_svm(frame_of(X, y), "y", grid=True, seed=1, **options).grid
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 10**6)
+    whole = train_svm(frame_of(X, y), "y", grid=True, seed=1, **options).grid
+    cells, folds = len(whole.cells), [cell.folds for cell in raced.cells]
+    assert (whole.fits, {cell.folds for cell in whole.cells}) == (5 * cells, {5})
+    # A third after the first look, which a nu may not allow, then the half after each fold, three at least.
+    left = {25: (9, 5, 3, 3, 3), 5: (5, 3, 3, 3, 3)}[cells]
+    assert raced.fits == sum(left) == sum(folds)
+    assert sorted(folds, reverse=True)[: left[0]] == sorted(
+        (sum(place < one for one in left) for place in range(left[0])), reverse=True
+    )
+    assert raced.cells[raced.chosen].folds == 5
+    assert raced.mean == max(cell.mean for cell in raced.cells if cell.folds == 5)
+    for cell, other in zip(raced.cells, whole.cells, strict=True):
+        assert (cell.C, cell.multiple, cell.kernel) == (other.C, other.multiple, other.kernel)
+        assert (cell.standard_error is None) == (cell.folds < 2)
+        if cell.folds == 5:
+            # Rows may differ whose score is next to 0.
+            assert abs(cell.mean - other.mean) <= 3 / 300
+    assert raced.mean >= whole.mean - whole.best.standard_error
 
 
 def test_one_class_has_no_score_to_choose_by():

@@ -18,9 +18,10 @@ from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmOptions
 from kerntest.learning.machines.svm_model import SvmModel
+from kerntest.learning.machines.svm_search import Search, sigmoids
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
-from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics, root_mean_square
+from kerntest.learning.scores import classification_metrics, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.matrices.factor import parse_features
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
@@ -42,10 +43,9 @@ if TYPE_CHECKING:
 SMALLEST_TARGET, LARGEST_TARGET = 1e-75, 1e75
 # Folds whose held-out scores probabilities are fitted to.
 PROBABILITY_FOLDS = 5
-# Costs, and bandwidths as multiples of the median; the relative duality gap of the machines of a grid.
+# Costs, and bandwidths as multiples of the median.
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
-GRID_TOLERANCE = 1e-3
 # Beyond so many different numbers, and this share of the rows, numbers are hardly classes.
 MANY_CLASSES, MANY_SHARE = 20, 0.1
 # And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
@@ -283,12 +283,18 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
     COMMAND, ESTIMATOR, RESULT = "svm", "SVM", SvmResult
 
     def __init__(
-        self, options: SvmOptions, target: str | None = None, *, grid: bool = False, cv: int | None = None
+        self,
+        options: SvmOptions,
+        target: str | None = None,
+        *,
+        grid: bool = False,
+        cv: int | None = None,
+        select_by: str = "accuracy",
     ) -> None:
         if cv is not None:
             whole_number("cv", cv, at_least=2)
         self.options: SvmOptions = options
-        self.target, self.grid, self.folds = target, grid, 5 if grid and cv is None else cv
+        self.target, self.grid, self.folds, self.select_by = target, grid, 5 if grid and cv is None else cv, select_by
         self.supervised, self.classifies = options.task != "one-class", options.task == "classify"
         if self.folds is not None and not self.supervised:
             hint = "leave out --grid and --cv; --nu sets the share of outliers"
@@ -358,33 +364,15 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         self, rows: TrainingRows, folds: NDArray[np.intp], progress: Progress | None
     ) -> tuple[GridSearch, Kernel | None]:
         """Return the scores of the options as they are, or of a grid of costs and bandwidths, and the kernel of the best."""
-        options, alone, engine = self.options, Engine(1), self.options.engine
+        options = self.options
         costs: tuple[float, ...] = (options.C,)
         kernels: dict[float, Kernel | None] = {1.0: rows.kernel}
         if self.grid:
-            # Which cell is best does not hang on the last digits of a machine; a score of the options as they are may.
-            options = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE))
             if options.nu is None and not options.hard_margin and options.method == "svm":
                 costs = COSTS
             if rows.chosen is not None and rows.chosen.free.free:
-                found = rows.chosen.at_multiples(MULTIPLES)
-                kernels = dict(zip(MULTIPLES, found, strict=True))
-
-        def scores(part: TrainingRows, held: TrainingRows) -> list[float]:
-            machines, results, start = Machines(part, options.feasible(part), alone), [], None
-            for cost in costs:
-                fit = machines.fit(cost, start)
-                # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
-                start = None if any("factor" in one.method for one in fit.solutions) else fit.solutions
-                found = fit.model.scores(held.points, alone)
-                if self.classifies:
-                    results.append(float(np.mean(fit.model.codes(found) == held.codes)))
-                else:
-                    results.append(-root_mean_square(found[:, 0] - held.targets[:, 0]))
-            return results
-
-        score = "accuracy" if self.classifies else "negative RMSE"
-        search = folding.grid_search(rows, folds, kernels, costs, scores, engine=engine, score=score, progress=progress)
+                kernels = dict(zip(MULTIPLES, rows.chosen.at_multiples(MULTIPLES), strict=True))
+        search = Search(rows, folds, kernels, costs, options, select_by=self.select_by).found(options.engine, progress)
         return search, kernels[search.best.multiple]
 
     def _sigmoids(self, rows: TrainingRows, options: SvmOptions) -> tuple[Sigmoid, ...]:
@@ -398,19 +386,16 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         alone = Engine(1)
 
         def work(fold: int) -> Array:
-            part, held = folding.held_out(rows, folds, fold)
+            part, held = folding.held_out(rows, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
             with folding.telling_of_folds(rows.kernel):
                 model = Machines(part, options.feasible(part), alone).fit(options.C).model
                 return model.scores(held.points, alone, model.pair_scores)
 
         pairs = list(combinations(range(len(rows.classes.names) if rows.classes else 0), 2))
-        scores, sigmoids = np.empty((len(rows), len(pairs))), []
+        scores = np.empty((len(rows), len(pairs)))
         for fold, found in enumerate(options.engine.map(work, range(PROBABILITY_FOLDS))):
             scores[folds == fold] = found
-        for (i, j), column in zip(pairs, scores.T, strict=True):
-            members = (rows.codes == i) | (rows.codes == j)
-            sigmoids.append(fit_sigmoid(column[members], rows.codes[members] == j, through_threshold=len(pairs) == 1))
-        return tuple(sigmoids)
+        return sigmoids(pairs, rows.codes, scores)
 
     def judge(
         self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, learned: Labelled

@@ -21,6 +21,7 @@ from kerntest.learning.machines.baselines import nearest_mean, perceptron
 from kerntest.learning.machines.svm_model import Method, SvmModel, Task
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
+from kerntest.learning.solvers.smoothed import solve_smoothed
 from kerntest.learning.solvers.stacked import Stack, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
@@ -205,15 +206,27 @@ class Machine:
 class Machines:
     """The machines that options ask for, on the matrix of some rows: fitted at one cost after another."""
 
-    def __init__(self, rows: TrainingRows, options: SvmOptions, engine: Engine, method: Method | None = None) -> None:
+    def __init__(
+        self,
+        rows: TrainingRows,
+        options: SvmOptions,
+        engine: Engine,
+        method: Method | None = None,
+        *,
+        inner: Array | None = None,
+    ) -> None:
+        """Make ready what all costs share; with the matrix of the rows, `inner`, machines to choose by, not certified."""
         self.rows, self.options, self.engine = rows, options, engine
         self.method, self.names = method or options.method, () if rows.classes is None else rows.classes.names
         self.features: FeatureMap | None = None
         # G with K = G G', where there is one.
         self.factor: Array | None = None
-        points, kernel = rows.points, rows.kernel
-        if not isinstance(points, Points) or kernel is None:
-            self.matrix: Matrix = GivenMatrix(np.asarray(points))
+        points, kernel, self.inner = rows.points, rows.kernel, inner
+        if inner is not None:
+            self.matrix: Matrix = GivenMatrix(inner)
+            self.definite = True
+        elif not isinstance(points, Points) or kernel is None:
+            self.matrix = GivenMatrix(np.asarray(points))
             self.definite = _is_definite(np.asarray(points))
         else:
             self.definite = kernel.positive_definite or options.features is not None
@@ -356,6 +369,9 @@ class Machines:
             solution, C = self._by_nu(part, signs, self.options.nu, both)
             return Machine(rows, solution, C * costs, C)
         factor, ones = None if self.factor is None else self.factor[rows], np.ones(len(rows))
+        if self.inner is not None:
+            K = self.inner if len(rows) == len(self.inner) else self.inner[np.ix_(rows, rows)]
+            return Machine(rows, solve_smoothed(K, Problem(signs, C * costs, ones), start), C * costs, C)
         if not self.options.hard_margin:
             return Machine(rows, self._solved(part, Problem(signs, C * costs, ones), start, factor), C * costs, C)
         # Of costs that no coefficient reaches the least.

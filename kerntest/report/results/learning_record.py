@@ -133,7 +133,7 @@ class Grid(Record):
 
 @dataclass(frozen=True)
 class GridCell(Record):
-    """One cost and bandwidth of a grid, the bandwidth as a multiple of the median too; the mean is that over the folds."""
+    """One cost and bandwidth (and its multiple of the median) of a grid, with the mean over so many folds, or a first look."""
 
     C: float
     multiple: float
@@ -141,6 +141,7 @@ class GridCell(Record):
     kernel: str
     mean: float
     standard_error: float | None
+    folds: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class GridSearch(Grid):
     Parameters
     ----------
     score : str
-        "accuracy", or "negative RMSE".
+        "accuracy", "balanced accuracy", "macro F1", "ROC AUC" or "negative log-loss"; of numbers "negative RMSE".
     folds : int
     tie_rule : str
         Which cell is chosen.
@@ -159,11 +160,14 @@ class GridSearch(Grid):
         Its place among the cells.
     mean : float
         Its score on rows held out, a mean over the folds.
+    fits : int
+        How many machines were fitted to all but one fold: fewer than cells times folds where cells were given up.
     """
 
     folds: int
     cells: tuple[GridCell, ...]
     mean: float
+    fits: int = 0
     OPTION, SCORE, SIGN = "C", "mean", 1.0
 
 

@@ -112,7 +112,7 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
     """Return the scores of a grid of several cells, as texts: an option down, bandwidths across."""
     if len(scores) < 2:
         return []
-    option, columns = grid.columns
+    (option, columns), given_up = grid.columns, any(text.startswith("(") for text in scores)
     texts = [words.Cell(text) for text in scores]
     texts[grid.chosen] = words.Cell(f"*{scores[grid.chosen]}", "chosen")
     values = [number(getattr(cell, grid.OPTION)) for cell in columns[0]]
@@ -122,7 +122,7 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
             ((grid.OPTION.rstrip("_"), "word"), *_numbers(widths)),
             tuple((value, *texts[place :: len(values)]) for place, value in enumerate(values)),
             f"Grid, {called}, {option.replace('bandwidth', 'bandwidths')} across (* chosen):",
-            (f"tie rule: {grid.tie_rule}",),
+            (f"tie rule: {grid.tie_rule}", *(["in brackets: given up, with the mean until then"] if given_up else [])),
             keep=widths[grid.chosen // len(values)],
         )
     ]
@@ -135,10 +135,13 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
     if target is not None:
         target = visible(target) + (f": {name_list(result.classes)}" if result.classes else "")
     if grid is not None:
-        accuracy = grid.score == "accuracy"
-        scores = [f"{100 * cell.mean:.1f}" if accuracy else number(-cell.mean) for cell in grid.cells]
-        lines.append(("chosen by" if len(scores) > 1 else "validated", _grid_text(grid)))
-        tables += _grid_table(grid, scores, f"mean {'accuracy in %' if accuracy else 'RMSE'} over {grid.folds} folds")
+        name, in_percent = grid.score.removeprefix("negative "), grid.score.endswith("accuracy")
+        texts = [f"{100 * cell.mean:.1f}" if in_percent else number(abs(cell.mean)) for cell in grid.cells]
+        # The score of a cell that was given up stands in brackets.
+        texts = [one if cell.folds == grid.folds else f"({one})" for one, cell in zip(texts, grid.cells, strict=True)]
+        name += " in %" if in_percent else ""
+        lines.append(("chosen by" if len(texts) > 1 else "validated", _grid_text(grid)))
+        tables += _grid_table(grid, texts, f"mean {name} over {grid.folds} folds")
     lines += _solver_lines(result)
     if isinstance(judged, records.ClassificationMetrics):
         lines += _class_lines(result, judged, rows)
@@ -157,6 +160,8 @@ def svm_sentence(result: records.SvmResult) -> str:
     if result.grid is not None and result.judged_on == "train":
         rows, r2 = f"rows held out in {result.grid.folds} folds", None
         accuracy, rmse = (result.grid.mean, None) if result.grid.score == "accuracy" else (None, -result.grid.mean)
+        if rmse is not None and result.grid.score != "negative RMSE":
+            return f"The {_grid_score(result.grid)[0]} of {rows} is {_grid_score(result.grid)[1]}."
     elif result.baseline is not None and result.method != "mean":
         against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
     if accuracy is not None:
@@ -175,13 +180,20 @@ def _cost_line(result: records.SvmResult) -> tuple[str, str | None]:
     return "cost", told if result.method == "svm" else None
 
 
+def _grid_score(grid: records.GridSearch) -> tuple[str, str, str]:
+    """Return what cells were judged by, and in words the mean of the best and its standard error."""
+    name, best = grid.score.removeprefix("negative "), grid.best
+    written = percent if name.endswith("accuracy") else number
+    return name, written(abs(best.mean)), "" if best.standard_error is None else f" +- {written(best.standard_error)}"
+
+
 def _grid_text(grid: records.GridSearch) -> str:
     """Return how the options were judged."""
-    best, accuracy = grid.best, grid.score == "accuracy"
-    score = f"{percent(best.mean)} correct" if accuracy else f"RMSE {number(-best.mean)}"
-    if best.standard_error is not None:
-        score += f" +- {(percent if accuracy else number)(best.standard_error)}"
-    of = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else ""
+    name, mean, error = _grid_score(grid)
+    score = f"{mean} correct{error}" if name == "accuracy" else f"{name} {mean}{error}"
+    of, planned = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else "", len(grid.cells) * grid.folds
+    if grid.fits < planned:
+        of += f"; cells that fell behind were given up: {grid.fits:,} fits in place of {planned:,}"
     return f"{grid.folds}-fold cross-validation of the training rows: {score}{of}"
 
 
