@@ -1,6 +1,7 @@
-"""A valid model, and a reader of those that are not."""
+"""A valid model, a reader of those that are not, and models to be applied."""
 
 import pytest
+from learning.files_to_apply import write_models
 from model_archives import ARRAYS, MANIFEST, valid_model
 
 from kerntest import inspect_model
@@ -29,3 +30,11 @@ def refused(tmp_path):
         return error
 
     return read
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Return a folder with models of every kind, and rows to apply them to."""
+    path = tmp_path_factory.mktemp("applied")
+    write_models(path)
+    return path

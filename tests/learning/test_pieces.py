@@ -9,17 +9,16 @@ import tracemalloc
 from contextlib import ExitStack
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from learning.alike import assert_records_alike, assert_tables_alike, read_output
+from learning.files_to_apply import as_arrow
 from pyarrow import parquet
 
-from kerntest import compute_on, predict_file, train_kpca, train_ridge, train_svm, transform_file
+from kerntest import compute_on, predict_file, transform_file
 from kerntest.errors import DataError
 from tests.elsewhere import Elsewhere
 
-COLOURS = ["red", "green", "blue"]
 ROWS = 360
 
 
@@ -38,36 +37,20 @@ def elsewhere(monkeypatch):
         yield use
 
 
-def rows(count=ROWS, seed=0):
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "id": np.arange(count),
-            "size": rng.normal(size=count),
-            "colour": rng.choice(COLOURS, count),
-            "weight": 100 * rng.normal(size=count),
-            "note": [f"text {k}" * (k % 5) for k in range(count)],
-        }
-    )
+def rows(count=ROWS):
+    table = as_arrow(count).to_pandas()
+    return table.assign(note=[f"text {k}" * (k % 5) for k in range(count)])
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Return a folder with models, and the same rows in files with row groups of many kinds."""
-    path = tmp_path_factory.mktemp("pieces")
-    train = rows(60, seed=1).drop(columns=["id", "note"])
-    kind = train["size"] + (train["colour"] == "red")
-    train["kind"] = np.where(kind > 0.7, "high", np.where(train["weight"] > 50, "heavy", "light"))
-    train.to_csv(path / "train.csv", index=False)
-    train_svm(path / "train.csv", "kind", probability=True, output=path / "kind.kt")
-    train_ridge(path / "train.csv", "weight", exclude="kind", output=path / "weight.kt")
-    train[:30].drop(columns="kind").to_csv(path / "inputs.csv", index=False)
-    train_kpca(path / "inputs.csv", components=3, output=path / "axes.kt")
+def folder(folder):
+    """Return the folder of the models, with the same rows in files with row groups of many kinds."""
     table = pa.Table.from_pandas(holes(rows()))
-    write_layouts(path, table)
-    coded = table.set_column(2, "colour", table["colour"].dictionary_encode())
-    parquet.write_table(coded, path / "coded.parquet", row_group_size=30)
-    return path
+    write_layouts(folder, table)
+    place = table.column_names.index("colour")
+    coded = table.set_column(place, "colour", table["colour"].dictionary_encode())
+    parquet.write_table(coded, folder / "coded.parquet", row_group_size=30)
+    return folder
 
 
 def holes(table):
@@ -92,9 +75,9 @@ def write_layouts(path, table):
 LAYOUTS = ("one.parquet", "groups.parquet", "tiny.parquet", "parts", "rows.csv")
 RUNS = {
     "svm": (predict_file, "kind.kt", {"proba": True, "decision": True}),
-    "ridge": (predict_file, "weight.kt", {"interval": 0.9}),
-    "scores": (transform_file, "axes.kt", {"residual": True}),
-    "preimages": (transform_file, "axes.kt", {"reconstruct": True}),
+    "ridge": (predict_file, "ridge.kt", {"interval": 0.9}),
+    "scores": (transform_file, "all.kt", {"residual": True}),
+    "preimages": (transform_file, "all.kt", {"reconstruct": True}),
 }
 
 
@@ -138,8 +121,8 @@ def test_whoever_works_on_the_pieces_gives_the_same_table_and_the_same_report(fo
         assert_alike(other, found[0], run)
 
 
-def test_the_size_of_the_pieces_changes_nothing(folder, elsewhere, monkeypatch):
-    output = folder / "out.parquet"
+def test_the_size_of_the_pieces_changes_nothing(folder, tmp_path, elsewhere, monkeypatch):
+    output = tmp_path / "out.parquet"
     layouts = ("tiny.parquet", "one.parquet")
     expected = [table_and_report(folder, "svm", folder / one, output, block=20, threads=1) for one in layouts]
     monkeypatch.setattr("kerntest.data.formats.parquet.PIECES_EACH", 1)
@@ -214,7 +197,7 @@ def test_an_error_in_the_rows_is_told_before_text_below_it_that_cannot_be_read(f
             table_and_report(
                 folder, "svm", tmp_path / "rows.csv", tmp_path / "out.csv", block=800, missing="error", keep=None
             )
-        with pytest.raises(DataError, match="line 132: expected 5 fields, found 2"):
+        with pytest.raises(DataError, match="line 132: expected 8 fields, found 2"):
             table_and_report(folder, "svm", tmp_path / "rows.csv", tmp_path / "out.csv", block=800, keep=None)
 
 
@@ -270,7 +253,7 @@ def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, else
             table, report = table_and_report(folder, run, data, output, block=block, unknown="ignore")
             assert report["unknown"] == [{"column": "colour", "values": ["c", "a", "b", "d", "e"], "rows": 5}]
     # A pre-image has a level that is known.
-    assert set(table["colour"]) == set(COLOURS)
+    assert set(table["colour"]) == set(rows()["colour"])
 
 
 @pytest.mark.parametrize("engine", [1, 4, Elsewhere()])
@@ -302,20 +285,16 @@ def test_many_files_need_no_more_open_files_than_few(folder, tmp_path, monkeypat
     assert len(still_open) == 10
 
 
-def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(tmp_path, monkeypatch):
-    rows(150, seed=1).to_csv(tmp_path / "train.csv", index=False)
-    train_ridge(
-        tmp_path / "train.csv", "weight", columns="size,colour", kernel="laplacian", output=tmp_path / "weight.kt"
-    )
+def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(folder, tmp_path, monkeypatch):
     parquet.write_table(pa.Table.from_pandas(rows(30_000)), tmp_path / "rows.parquet")
     peaks = []
     for at_once in (4096, 30_000):
         monkeypatch.setattr("kerntest.learning.apply.SLICE_ROWS", at_once)
         tracemalloc.start()
         predict_file(
-            tmp_path / "weight.kt", tmp_path / "rows.parquet", interval=0.9, output=tmp_path / "out.parquet", threads=1
+            folder / "ridge.kt", tmp_path / "rows.parquet", interval=0.9, output=tmp_path / "out.parquet", threads=1
         )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    # The variance takes 150 numbers a row, 36 MB for all rows.
-    assert peaks[0] < 0.5 * peaks[1]
+    # The variance takes some hundred numbers a row beside what is read and written.
+    assert peaks[0] < 0.7 * peaks[1]
