@@ -215,52 +215,36 @@ def test_ties_of_votes_go_to_the_first_class():
     assert tied > 0
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        (2, 10),
-        (-1, 1),
-        (0.5, 1.5),
-        (False, True),
-        ("Ja", "nein"),
-        ("10", "2"),
-        (dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
-    ],
-)
-@pytest.mark.parametrize("given", ["array", "objects", "column"])
+DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"])
+# The two classes in their order, as what they may be given.
+CLASSES = [
+    *((2, 10), (-1, 1), (0.5, 1.5), (False, True), ("Ja", "nein"), ("10", "2")),
+    (dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
+    pd.Series(["a", "z"]).astype(pd.CategoricalDtype(["z", "a"])),
+    pd.Series(["a", "z"], dtype="string"),
+    *(DAYS.as_unit(unit) for unit in ("ns", "s")),
+]
+
+
+@pytest.mark.parametrize("values", CLASSES, ids=str)
+@pytest.mark.parametrize("given", ["as they are", "array", "column"])
 def test_the_second_of_the_sorted_labels_is_positive_and_labels_come_back_in_kind(values, given):
-    X, y = clouds(40, separation=6.0)
-    labels = [values[k] for k in 1 - y]
+    X, codes = clouds(40, separation=6.0)
+    # The second class comes first.
+    codes = 1 - codes
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    beside = {"array": labels, "objects": np.array(labels, dtype=object), "column": "y"}[given]
-    machine = SVM().fit(table.assign(y=labels) if given == "column" else table, beside)
+    labels = [values[k] for k in codes] if isinstance(values, tuple) else values.take(codes)
+    array = np.array(labels, dtype=object) if isinstance(values, tuple) else labels.to_numpy()
+    beside = {"as they are": labels, "array": array, "column": "y"}[given]
+    machine = SVM().fit(table.assign(y=np.asarray(labels)) if given == "column" else table, beside)
+    plain = not isinstance(values, tuple) or isinstance(values[0], dt.date)
+    names = [str(one).removesuffix(" 00:00:00") for one in values] if plain else list(values)
+    assert machine.classes_.tolist() == names
     predicted = machine.predict(table)
-    if isinstance(values[0], dt.date):
-        labels = [str(label) for label in labels]
-    assert predicted.tolist() == labels
-    assert isinstance(labels[0], str) or predicted.dtype == np.array(labels).dtype
-    assert ((machine.decision_function(table) > 0) == (y == 0)).all()
-    assert machine.score(table, labels) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("labels", "names"),
-    [
-        (pd.Series(["a", "z"]).astype(pd.CategoricalDtype(["z", "a"])), ["a", "z"]),
-        (pd.Series(["z", "a"], dtype="string"), ["a", "z"]),
-        *(
-            (pd.to_datetime(["2020-01-01", "2021-06-30"]).as_unit(unit), ["2020-01-01", "2021-06-30"])
-            for unit in ("ns", "s")
-        ),
-    ],
-)
-def test_classes_are_sorted_by_their_names_whatever_the_type_of_a_column(labels, names):
-    X, y = clouds(40, separation=6.0)
-    column = labels.take(y)
-    for beside in (column, column.to_numpy()):
-        assert SVM().fit(X, beside).classes_.tolist() == names
-    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=np.asarray(column))
-    assert SVM().fit(table, "y").classes_.tolist() == names
+    assert predicted.tolist() == [names[k] for k in codes]
+    assert isinstance(names[0], str) or predicted.dtype == np.array(labels).dtype
+    assert ((machine.decision_function(table) > 0) == (codes == 1)).all()
+    assert machine.score(table, predicted.tolist()) == 1.0
 
 
 def test_machines_that_say_little_are_told():
