@@ -63,14 +63,6 @@ def test_the_way_of_an_independence_test_is_told(rows, p, options, said):
     assert said in plan.work[0]
 
 
-def test_time_and_memory_grow_with_the_rows():
-    plans = [planned(lambda n=n: kerntest.mmd_test(normal(n, 3), normal(n, 3, 1)), threads=1) for n in (500, 10_000)]
-    assert plans[1].seconds > 10 * plans[0].seconds
-    assert plans[1].memory_bytes > plans[0].memory_bytes
-    many = planned(lambda: kerntest.mmd_test(normal(10_000, 3), normal(10_000, 3, 1)), threads=32)
-    assert many.seconds < plans[1].seconds / 3
-
-
 def test_plans_are_told_from_so_many_rows_on_and_inside_only():
     heard = []
     for rows in (110, 111):
@@ -78,11 +70,6 @@ def test_plans_are_told_from_so_many_rows_on_and_inside_only():
             kerntest.mmd_test(normal(60), normal(50, seed=1), permutations=20)
     kerntest.mmd_test(normal(60), normal(50, seed=1), permutations=20)
     assert len(heard) == 1
-
-
-def test_threads_of_a_function_keep_the_memory_of_the_choice():
-    with pytest.raises(UndecidedError, match="memory= allows 200 MB"), kerntest.compute_on(memory="200MB", threads=4):
-        kerntest.mmd_test(normal(30_000, 5), normal(30_000, 5, 1), threads=2)
 
 
 def rows_of(n, seed=0):
@@ -125,16 +112,6 @@ def test_an_explanation_is_counted_step_by_step():
     test, explained = plans(4000, kernel="a: gaussian(1)")
     assert explained.work == (*test.work, "tests of 4 columns alone")
     assert explained.memory_bytes > test.memory_bytes
-
-
-def test_fewer_threads_are_used_where_the_memory_is_short():
-    x, y = normal(20_000, 5), normal(20_000, 5, seed=1)
-    run = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
-    plenty = planned(lambda: kerntest.hsic_test(x, y, **run), threads=16)
-    short = planned(lambda: kerntest.hsic_test(x, y, **run), threads=16, memory=plenty.memory_bytes // 2)
-    assert plenty.where == "16 threads of this process"
-    assert int(short.where.split()[0]) < 16
-    assert short.memory_bytes <= plenty.memory_bytes // 2
 
 
 def test_what_would_be_refused_has_no_plan():

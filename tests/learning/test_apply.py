@@ -7,7 +7,6 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from learning.alike import assert_records_alike
 from learning.files_to_apply import as_arrow, rows
 from pyarrow import parquet
 
@@ -94,22 +93,6 @@ def test_what_is_written_is_what_the_class_gives(folder, applied, model):
     done = report.transformed if model in {"all", "two"} else report.predicted
     assert (report.rows, done, report.incomplete) == (500, 500, 0)
     assert {"id", "note"} <= set(report.columns_ignored)
-
-
-@pytest.mark.parametrize("model", RUNS)
-@pytest.mark.parametrize("block", [1000, 4096])
-def test_the_size_of_the_blocks_changes_nothing_but_rounding(applied, model, block):
-    keep = "id,note,flag"
-    (whole, expected), (cut, report) = (applied(model, keep=keep, block=size, **RUNS[model]) for size in (None, block))
-    original = pd.read_csv(io.StringIO(rows(500).to_csv(index=False)), dtype=str, keep_default_na=False)
-    assert cut[["id", "note", "flag"]].equals(original[["id", "note", "flag"]])
-    names = [name for name in whole.columns if name not in {"id", "note", "flag"}]
-    if model == "usual":
-        assert cut["prediction"].equals(whole["prediction"])
-        names.remove("prediction")
-    np.testing.assert_allclose(numbers(cut, names), numbers(whole, names), rtol=1e-9, atol=1e-7)
-    told, before = ({**one.to_dict(), "seconds": 0.0} for one in (report, expected))
-    assert_records_alike(told, before, condition=1e3)
 
 
 @pytest.mark.parametrize(("classes", "names"), [("flag", ["decision"]), ("kind", ["10", "20", "30"])])
@@ -228,17 +211,6 @@ def test_blocks_may_be_shorter_than_a_row(applied, tmp_path):
     assert applied("kind", tmp_path / "long.csv", block=500)[0].equals(applied("kind")[0][:20])
 
 
-def test_parquet_goes_through_in_batches_with_its_types(folder, applied, tmp_path):
-    table, output = as_arrow(), tmp_path / "out.parquet"
-    parquet.write_table(table, tmp_path / "new.parquet", row_group_size=90)
-    report = predict_file(folder / "kind.kt", tmp_path / "new.parquet", output=output, keep="id,day", block=7)
-    found = parquet.read_table(output)
-    assert report.columns == tuple(found.column_names) == ("row", "id", "day", "prediction")
-    assert found.select(["id", "day"]).equals(table.select(["id", "day"]).replace_schema_metadata())
-    assert found["row"].to_pylist() == list(range(1, 501))
-    assert found["prediction"].to_pylist() == applied("kind")[0]["prediction"].astype(int).tolist()
-
-
 def test_memory_does_not_grow_with_the_file(folder, tmp_path):
     header, _, body = (folder / "new.csv").read_text().partition("\n")
     peaks = []
@@ -311,24 +283,6 @@ def test_missing_values_are_refused_left_out_or_left_empty(applied, changed, mod
     assert (report.incomplete, getattr(report, "residual", None)) == (2, None)
     with pytest.raises(DataError, match="every row"):
         applied(model, nothing, missing="drop")
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("size", "oops", r"line \d+: column 'size' holds 'oops', which is not a number"),
-        ("size", "inf", r"line \d+: column 'size' holds 'inf', which is not a finite number"),
-        ("size", "007", "column 'size' holds '007', which is not a number"),
-        ("day", "soon", r"line \d+: column 'day' holds 'soon', which is not a date"),
-        ("colour", "violet", r"line \d+: column 'colour' holds 'violet', unknown to .*kind.kt, in 1 row"),
-    ],
-)
-def test_a_value_that_does_not_fit_is_named_with_its_line(applied, changed, column, value, message):
-    for options, holes in (({"block": 700}, {}), ({"missing": "drop"}, {(20, "day"): "", (398, "day"): ""})):
-        path = changed({(401, column): value, **holes})
-        with pytest.raises(DataError, match=message) as caught:
-            applied("kind", path, **options)
-        assert value in path.read_text().splitlines()[caught.value.where["line"] - 1]
 
 
 def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kerntest import SVM, KernelRidge, train_ridge, train_svm
+from kerntest import train_ridge, train_svm
 from kerntest.errors import UsageError
 
 r = np.random.default_rng(3)
@@ -55,28 +55,6 @@ def test_copies_teach_nothing_of_noise():
     assert SAID in result.warnings
 
 
-def test_probabilities_of_copies_of_noise_are_unsure():
-    machine = SVM(C=1000.0, bandwidth=0.3, probability=True)
-    machine.fit(copied()[["a", "b", "c"]], copied()["cls"])
-    assert np.abs(machine.predict_proba(noise()[["a", "b", "c"]]) - 0.5).max() < 0.3
-
-
-def test_a_row_is_left_out_with_its_copies():
-    once = noise(30)
-    table = pd.concat([once] * 3, ignore_index=True)
-    model = KernelRidge(0.5, "gaussian(1.5)", scale="none").fit(table[["a", "b", "c"]], table["y"])
-    errors = []
-    for k in range(30):
-        rest = table.drop(index=[k, k + 30, k + 60])
-        fit = KernelRidge(0.5, "gaussian(1.5)", scale="none").fit(rest[["a", "b", "c"]], rest["y"])
-        errors.append(float(once["y"][k] - fit.predict(once.iloc[[k]][["a", "b", "c"]])[0]))
-    np.testing.assert_allclose(model.loo_rmse_, np.sqrt(np.mean(np.square(errors))), rtol=1e-8, atol=0)
-    table, once = copied(2), noise()
-    for criterion in ("loo", "cv"):
-        chosen = KernelRidge(criterion=criterion).fit(table[["a", "b", "c"]], table["y"])
-        assert chosen.loo_rmse_ > 0.8 * once["y"].std()
-
-
 def test_patients_stay_together():
     table = patients()
     loose = train_svm(table, "cls", exclude="y,patient", test_fraction=0.3, C=100.0)
@@ -105,13 +83,6 @@ def test_one_cluster_to_learn_from_is_not_left_out():
     assert result.cluster == "patient"
     assert 0 < result.loo_rmse < 0.2
     assert train_ridge(patients(2, 40), "y", exclude="cls", cluster="patient").n_clusters == 2
-
-
-def test_copies_of_a_row_in_two_clusters_join_them():
-    once = patients(12, 5)
-    table = pd.concat([once, once.assign(patient="q" + once["patient"])], ignore_index=True)
-    result = train_ridge(table, "y", exclude="cls", cluster="patient")
-    assert result.n_clusters == 12
 
 
 def test_a_cluster_must_be_a_column_of_its_own():
@@ -180,15 +151,6 @@ def test_no_cluster_is_seen_where_there_is_none():
     for seed in range(5):
         few = pd.DataFrame(np.random.default_rng(seed).normal(size=(24, 4)), columns=list("abcy"))
         assert "--cluster" not in warnings_of(few.assign(cls="u", shop=np.repeat(np.arange(12), 2)), columns="a,b,c")
-
-
-def test_test_rows_in_another_unit_are_told(tmp_path):
-    table, percents = noise().round(3), noise().round(3)
-    percents["a"] = [f"{100 * value:.1f}%" for value in percents["a"]]
-    table.to_csv(tmp_path / "a.csv", index=False)
-    percents.to_csv(tmp_path / "b.csv", index=False)
-    found = train_ridge(str(tmp_path / "a.csv"), target="y", columns="a,b", test=str(tmp_path / "b.csv"))
-    assert any("column 'a' is written as plain number in " in warning for warning in found.warnings)
 
 
 def test_a_seed_draws_the_same_parts_of_copied_rows_in_every_version():

@@ -6,8 +6,6 @@ What is decided of numbers that are equal but for rounding is looked at inside t
 import numpy as np
 import pytest
 from command_line import ROOT, run_here
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from learning.svm_cases import raises, wave
 from tolerances import SAME_MACHINE, assert_close
 
@@ -21,21 +19,6 @@ from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import least_squares
 from kerntest.learning.solvers.preimage import PreImageSearch, largest_first
 from kerntest.matrices.matrix import largest_entries
-
-
-def test_a_factor_of_low_rank_changes_nothing(monkeypatch):
-    X, y = wave(300, 1)
-    monkeypatch.setattr(least_squares, "LEAST_ROWS", 250)
-    thin = KernelRidge(threads=1).fit(X, y)
-    monkeypatch.setattr(least_squares, "LEAST_ROWS", 10**9)
-    dense = KernelRidge(threads=1).fit(X, y)
-    assert thin.lambda_ == dense.lambda_
-    for one, other in zip(thin.grid_.cells, dense.grid_.cells, strict=True):
-        np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
-        np.testing.assert_allclose(one.effective_df, other.effective_df, rtol=1e-4)
-    rest = wave(40, 1, seed=1)[0]
-    found, expected = (one.predict(rest, return_std=True) for one in (thin, dense))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -69,18 +52,6 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
     from_all.save(tmp_path / "m")
     loaded = KernelRidge.load(tmp_path / "m").predict(rest, return_std=True)
     np.testing.assert_allclose(loaded, from_all.predict(rest, return_std=True), rtol=1e-12)
-
-
-def test_for_very_many_rows_lambda_is_chosen_on_some_of_them(monkeypatch):
-    X, y = wave(900, 1)
-    monkeypatch.setattr(ridge_fit, "DIRECT", 0)
-    monkeypatch.setattr(ridge_fit, "CHOOSING_ROWS", 200)
-    ours = KernelRidge(features="nystroem:50").fit(X, y)
-    assert ours.grid_.n_rows == 200
-    assert len(ours.grid_.cells) == 200
-    assert ours.grid_.cells[ours.grid_.chosen].lambda_ == ours.lambda_
-    rest, truth = wave(500, 1, seed=1)
-    assert np.sqrt(np.mean((ours.predict(rest) - truth) ** 2)) < 0.22
 
 
 def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
@@ -137,24 +108,6 @@ def searched(kernel, centres, weights, start):
     scores, of_centres = np.zeros((len(weights), 1)), np.zeros((len(centres), 1))
     search = PreImageSearch(parse_kernel(kernel), Points.of(centres))
     return search.find(weights, scores, of_centres, Engine(1), Points.of(start))
-
-
-@pytest.mark.parametrize(("weights", "settles"), [([-1.0, -0.5], False), ([1.0, -0.5], True)])
-def test_where_all_weights_repel_the_best_place_is_given_and_said_not_to_have_settled(weights, settles):
-    found = searched("gaussian(1)", np.array([[0.0], [5.0]]), np.array([weights]), np.array([[5.0]]))
-    assert found.converged.all() == settles
-    # Of places that all repel, the one where the sum is least below 0.
-    np.testing.assert_allclose(found.points.numeric, [[0.0]] if settles else [[5.0]], rtol=0, atol=1e-4)
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.integers(0, 10_000), st.sampled_from(["gaussian(1)", "student-t(1)", "laplacian2(1)"]))
-def test_no_pre_image_of_any_weights_is_further_than_where_the_search_began(seed, text):
-    rng = np.random.default_rng(seed)
-    centres, weights, start = rng.normal(size=(12, 2)), rng.normal(size=(3, 12)), rng.normal(size=(3, 2))
-    rows = (start, searched(text, centres, weights, start).points.numeric)
-    began, ended = (np.einsum("ij,ij->i", weights, parse_kernel(text)(one, centres)) for one in rows)
-    assert (ended >= began - 1e-9 * np.abs(began)).all()
 
 
 @pytest.mark.parametrize("seed", range(8))

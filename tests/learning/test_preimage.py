@@ -65,35 +65,6 @@ def test_pre_images_are_stationary_and_nearer_than_any_training_row(text):
         np.testing.assert_allclose((around[0] - around[1]) / (2 * step), 0, rtol=0, atol=2e-6)
 
 
-def test_noise_is_taken_off_a_circle():
-    rng = np.random.default_rng(0)
-    angle = rng.uniform(0, 2 * np.pi, 400)
-    noisy = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.normal(size=(400, 2))
-    found = KernelPCA(4, "gaussian(1)", scale="none").fit(noisy)
-    radii, before = (np.linalg.norm(points, axis=1) for points in (found.denoise(noisy), noisy))
-    # What is left is mostly a circle that is a little too small.
-    assert radii.std() < 0.3 * before.std()
-    assert 0.9 < radii.mean() < 1.0
-
-
-def test_without_rows_there_are_no_pre_images():
-    found = KernelPCA(2, "gaussian(1)").fit(rows(10))
-    assert found.inverse_transform(np.empty((0, 2))).shape == (0, 3)
-
-
-def test_of_a_category_the_level_is_taken_that_fits_best():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(list("xyz"), 60), "c": rng.choice(list("uvw"), 60)})
-    found = KernelPCA(5).fit(table)
-    scores = found.transform(table) * rng.uniform(0.3, 3.0, (60, 5))
-    ended = found.inverse_transform(scores)
-    reached = distance(found, ended, scores)
-    for column in ("b", "c"):
-        for level in table[column].unique():
-            other = ended.assign(**{column: level})
-            assert (distance(found, other, scores) >= reached - 1e-9).all()
-
-
 @pytest.mark.parametrize(
     "text", ["polynomial(degree=2)", "exponential", "periodic", "gaussian(1) + linear", "student-t(1)^0.5"]
 )

@@ -10,12 +10,12 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from learning.alike import assert_decide_alike, size_of_terms
+from learning.alike import size_of_terms
 from learning.svm_cases import bundled, clouds, gaussian, raises
 from model_archives import array_of, members_of, rewritten
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import SVM, KernelPCA, KernelRidge, train_svm
+from kerntest import SVM, KernelPCA, KernelRidge
 from kerntest.errors import DataError, ModelError
 
 READER = """
@@ -113,17 +113,6 @@ def test_a_model_does_in_another_process_what_it_did_and_is_written_as_it_was_re
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     np.testing.assert_array_equal(getattr(loaded, "classes_", 0), getattr(learner, "classes_", 0))
     raises(DataError, "data.exists", lambda: learner.save(tmp_path / "a"))
-
-
-def test_the_command_and_the_class_write_the_same_model(tmp_path):
-    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
-    result = train_svm(table, "y", output=tmp_path / "a", C=2.0)
-    machine = SVM(C=2.0, kernel=result.kernel).fit(table, "y")
-    written = SVM.load(tmp_path / "a")
-    assert_decide_alike(machine, written, table)
-    assert (written.model.target, written.model.encoder) == (machine.model.target, machine.model.encoder)
-    assert str(written.model.kernel) == str(machine.model.kernel)
-    assert result.model == str(tmp_path / "a")
 
 
 def read_by_hand(path, rows):

@@ -6,10 +6,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from learning.alike import assert_decide_alike
 from learning.svm_cases import bundled, clouds, coefficients_of, cubic, frame_of, gaussian, laplacian, student_t
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
-from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import SVM, train_svm
 from kerntest.report.summaries.learner_summary import svm_summary
@@ -59,18 +57,6 @@ def test_two_classes_are_those_of_svc(name, C, kernel):
     assert (ours.predict(X) == peer.predict(K))[clear].all()
     beta = coefficients_of(ours, len(y))[:, 0]
     np.testing.assert_allclose(ours.fit_.dual_objective, never_lower(K, beta, peer, signs_of(y)), rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("values", "weight"), [((False, True), {True: 3.0}), ((0.0, 1.0), {1.0: 3.0}), ((0, 1), {1: 3})]
-)
-def test_weights_are_for_the_classes_themselves(values, weight):
-    X, y = clouds(40)
-    plain = SVM(class_weight={"b": 3.0}).fit(X, np.array(["a", "b"])[y])
-    ours = SVM(class_weight=weight).fit(X, np.array(values)[y])
-    assert_decide_alike(ours, plain, X)
-    unweighted = SVM().fit(X, np.array(values)[y]).decision_function(X)
-    assert np.abs(ours.decision_function(X) - unweighted).max() > 0.01
 
 
 @pytest.mark.parametrize(("name", "nu", "bandwidth"), [("cancer", 0.05, 5.0), ("cancer", 0.5, 5.0), ("iris", 0.2, 2.0)])
@@ -135,18 +121,6 @@ def test_one_class_machines_are_those_of_oneclasssvm_and_leave_out_the_share_nu(
     assert (ours.predict(X) == np.where(outlying, -1, 1)).all()
 
 
-@pytest.mark.parametrize("options", [{"probability": True}, {"task": "regress"}, {"task": "one-class"}])
-def test_a_precomputed_matrix_gives_the_machine_of_its_kernel(options):
-    X, y = clouds(90, classes=3)
-    own, new = slice(0, 60), slice(60, 90)
-    K = gaussian(X, X, 1.5)
-    given = SVM(C=3.0, kernel="precomputed", tolerance=1e-9, **options).fit(K[own, own], y[own])
-    named = SVM(C=3.0, tolerance=1e-9, **GAUSSIAN, **options).fit(X[own], y[own])
-    close(given.pair_scores(K[new, own]), named.pair_scores(X[new]), 1e-5)
-    if "probability" in options:
-        close(given.predict_proba(K[new, own]), named.predict_proba(X[new]), 1e-5)
-
-
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("weights", [None, "balanced", "0:2,2:0.5"])
 def test_the_certificate_of_several_classes_is_the_sum_over_their_pairs(C, weights):
@@ -188,15 +162,6 @@ def test_a_hard_margin_is_as_wide_as_geometry_says(scale):
     np.testing.assert_allclose(machine.decision_function(X[[0, 3]]), [-1, 1], rtol=1e-6)
     assert machine.fit_.support.tolist() == [0, 3]
     assert (machine.fit_.n_bounded, machine.fit_.C) == (0, None)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_hard_margin_leaves_no_row_inside(seed):
-    X, y = clouds(80, seed=seed)
-    machine = SVM(scale="none", hard_margin=True, kernel="gaussian(0.4)").fit(X, y)
-    margins = signs_of(y) * machine.decision_function(X)
-    np.testing.assert_allclose(margins.min(), 1, rtol=1e-4)
-    np.testing.assert_allclose(margins[machine.fit_.support], 1, rtol=1e-4)
 
 
 def test_ties_of_votes_go_to_the_first_class():
@@ -272,16 +237,6 @@ def test_the_nearest_mean_is_the_class_at_the_least_distance_in_the_feature_spac
     close(scores if classes == 2 else scores - scores[:, :1], halves[:, 1] if classes == 2 else halves, 1e-11)
 
 
-@pytest.mark.parametrize("options", [{}, {"grid": True, "cv": 2}])
-def test_every_machine_is_judged_beside_the_nearest_mean_with_the_kernel_that_was_chosen(options):
-    X = np.random.default_rng(1).normal(size=(150, 2))
-    table, split = frame_of(X, (np.sin(4 * X[:, 0]) * X[:, 1] > 0).astype(int)), {"test_fraction": 0.3, "seed": 4}
-    result = train_svm(table, "y", **split, **options)
-    mean = train_svm(table, "y", **split, method="mean", kernel=result.kernel)
-    assert result.baseline.accuracy == mean.accuracy == mean.baseline.accuracy
-    assert result.baseline.balanced_accuracy == mean.balanced_accuracy
-
-
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_the_perceptron_by_hand(classes):
     X, y = clouds(8 * classes, separation=2.0, classes=classes)
@@ -313,20 +268,6 @@ def test_the_perceptron_by_hand(classes):
     assert machine.decision_function(X).shape == ((len(X),) if classes == 2 else (len(X), classes))
 
 
-def test_a_perceptron_says_that_it_has_not_settled_and_depends_on_the_seed_only():
-    X, y = clouds(60, separation=0.5)
-    result = train_svm(frame_of(X, y), "y", method="perceptron", kernel="linear")
-    assert not result.converged
-    assert any("still makes mistakes" in warning for warning in result.warnings)
-    one, two, other = (
-        SVM(method="perceptron", seed=seed, threads=threads).fit(X, y).decision_function(X)
-        for seed, threads in ((0, 1), (0, 2), (7, 1))
-    )
-    # Coefficients are whole numbers, each a mistake that was made.
-    assert_close(one, two, share=SAME_MACHINE)
-    assert (other != one).any()
-
-
 @pytest.mark.parametrize("options", [{"C": 0.3}, {"nu": 0.4}, {"class_weight": "balanced"}, {"method": "perceptron"}])
 def test_probabilities_of_two_classes_never_contradict_the_decision(options):
     X, y = clouds(160, separation=1.0)
@@ -339,38 +280,6 @@ def test_probabilities_of_two_classes_never_contradict_the_decision(options):
     # Monotone in the score, and even where the score is 0.
     assert (np.diff(found[np.argsort(scores, kind="stable"), 1]) >= 0).all()
     assert machine.model.probabilities(np.array([[0.0]])).tolist() == [[0.5, 0.5]]
-
-
-def test_probabilities_of_several_classes_sum_to_one_and_decide_by_the_seed():
-    X, y = bundled("wine")
-    X, y = X[::2, :4], y[::2]
-    first, again, other = (SVM(probability=True, seed=s, threads=t).fit(X, y) for s, t in ((1, 1), (1, 2), (2, 1)))
-    found = first.predict_proba(X)
-    assert found.shape == (89, 3)
-    assert ((found >= 0) & (found <= 1)).all()
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_array_equal(found.argmax(axis=1), first.predict(X))
-    # Sigmoids of scores from machines, which stop at a gap of 1e-6.
-    assert np.abs(found - again.predict_proba(X)).max() < 1e-5
-    assert np.abs(found - other.predict_proba(X)).max() > 1e-4
-    assert_decide_alike(first, other, X)
-
-
-def test_probabilities_are_of_machines_with_the_same_cost():
-    X, y = clouds(120, separation=1.0)
-    options = {"scale": "none", "probability": True, "tolerance": 1e-9}
-    # A kernel eight times as large costs an eighth.
-    one, other = (SVM(C=C, kernel=k, **options).fit(X, y) for C, k in ((8.0, "gaussian(1)"), (1.0, "8*gaussian(1)")))
-    close(one.predict_proba(X), other.predict_proba(X), 1e-5)
-
-
-def test_probabilities_are_about_right_where_the_truth_is_known():
-    # Two normal clouds with unit variance: log odds are separation * (x - separation / 2).
-    X, y = clouds(600, 1, separation=2.0)
-    machine = SVM(kernel="linear", scale="none", probability=True).fit(X, y)
-    at = np.linspace(-1, 3, 9)
-    truth = 1 / (1 + np.exp(-2.0 * (at - 1)))
-    np.testing.assert_allclose(machine.predict_proba(at[:, None])[:, 1], truth, rtol=0, atol=0.08)
 
 
 @pytest.mark.parametrize(
@@ -388,18 +297,3 @@ def test_nystroem_features_of_all_rows_are_the_kernel(options):
     target = None if options.get("task") == "one-class" else "y"
     trained = table.assign(y=y) if target else table
     assert train_svm(trained, target, features="nystroem:70", **options).feature_error < 1e-8
-
-
-def test_the_reported_error_of_features_is_that_of_all_pairs_and_falls_with_their_number():
-    X, y = clouds(90)
-    options = {"kernel": "gaussian(2)", "scale": "none", "seed": 6}
-    machine = SVM(features="fourier:200", **options).fit(X, y)
-    features = machine.model.features
-    Z = np.sqrt(2 / 200) * np.cos(X @ features.projection + features.offsets)
-    w, b = machine.model.expansion.coefficients[:, 0], machine.model.expansion.intercepts[0]
-    np.testing.assert_allclose(machine.decision_function(X), Z @ w + b, rtol=0, atol=1e-10)
-    kinds = ("fourier:20", "fourier:200", "fourier:2000", "nystroem:5", "nystroem:20", "nystroem:60")
-    errors = [train_svm(frame_of(X, y), "y", features=kind, **options).feature_error for kind in kinds]
-    np.testing.assert_allclose(errors[1], np.sqrt(np.mean((Z @ Z.T - gaussian(X, X, 2.0)) ** 2)), rtol=1e-9)
-    for first, second, third in (errors[:3], errors[3:]):
-        assert first > 2 * second > 4 * third > 0

@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kerntest import parse_kernel
-from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.matrices import factor as factors
 from kerntest.matrices.factor import kernel_factor
@@ -31,15 +28,6 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("text", KERNELS)
-@pytest.mark.parametrize("n", [1, 2, 40, 150])
-def test_a_complete_factor_is_the_kernel_matrix(n, text):
-    points, kernel = points_of(n), parse_kernel(text)
-    K, factor = kernel(points), kernel_factor(kernel, points)
-    assert factor.complete
-    np.testing.assert_allclose(product(factor), K, rtol=0, atol=1e-12 * np.trace(K))
-
-
 @pytest.mark.parametrize("tolerance", [0.5, 1e-2, 1e-6, 1e-12])
 def test_the_residual_is_what_is_missing_and_within_the_tolerance(tolerance):
     points, kernel = points_of(200), parse_kernel("gaussian(1)")
@@ -50,29 +38,6 @@ def test_the_residual_is_what_is_missing_and_within_the_tolerance(tolerance):
     np.testing.assert_allclose(np.trace(missing), factor.residual, rtol=1e-6, atol=1e-13 * len(points))
     assert np.linalg.eigvalsh(missing).min() > -1e-12
     assert np.abs(missing).max() <= factor.residual + 1e-12
-
-
-def test_too_few_columns_are_no_complete_factor():
-    points, kernel = points_of(300), parse_kernel("gaussian(0.2)")
-    factor = kernel_factor(kernel, points, most=100)
-    assert factor.columns.shape == (300, 100)
-    assert not factor.complete
-    np.testing.assert_allclose(np.trace(kernel(points) - product(factor)), factor.residual, rtol=1e-10)
-
-
-@pytest.mark.parametrize(("text", "p"), [("gaussian(1.5)", 6), ("laplacian(0.5)", 1), ("linear + gaussian(1)", 3)])
-def test_pivots_taken_together_give_the_same_matrix(text, p, monkeypatch):
-    points, kernel = points_of(400, p), parse_kernel(text)
-    together = kernel_factor(kernel, points)
-    monkeypatch.setattr(factors, "TOGETHER", 1)
-    single = kernel_factor(kernel, points)
-    assert together.complete
-    assert single.complete
-    # More than the room for the first columns.
-    assert min(together.columns.shape[1], single.columns.shape[1]) > 2 * factors.ROOM
-    K = kernel(points)
-    for factor in (together, single):
-        np.testing.assert_allclose(product(factor), K, rtol=0, atol=1e-12 * np.trace(K))
 
 
 def test_the_kernel_matrix_is_never_formed(monkeypatch):
@@ -91,28 +56,6 @@ def test_the_kernel_matrix_is_never_formed(monkeypatch):
     assert max(rows * columns for rows, columns in shapes) <= 32**2
 
 
-# Of two rows, 1 and -1, the first has k(x, x) = 0 but k(x, y) = -2.
-@pytest.mark.parametrize("rows", [points_of(100), Points.of(np.array([1.0, -1.0]))])
-@pytest.mark.parametrize("text", ["polynomial(1, offset=-1)", "gaussian(1) + polynomial(1, gain=-1, offset=0)"])
-def test_a_kernel_that_is_not_positive_definite_has_no_complete_factor(text, rows):
-    factor = kernel_factor(parse_kernel(text), rows)
-    assert not factor.complete
-    assert np.isfinite(factor.columns).all()
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.lists(st.integers(-3, 3), min_size=2, max_size=2), min_size=1, max_size=40),
-    st.sampled_from(["gaussian(1)", "laplacian(2)", "delta", "polynomial(3)", "periodic(2.5)"]),
-)
-def test_any_table_with_repeated_rows(rows, text):
-    points, kernel = Points.of(np.array(rows, dtype=float)), parse_kernel(text)
-    K, factor = kernel(points), kernel_factor(kernel, points)
-    assert factor.complete
-    assert factor.columns.shape[1] <= len(np.unique(rows, axis=0))
-    np.testing.assert_allclose(product(factor), K, rtol=0, atol=2e-12 * np.trace(K))
-
-
 def test_pivots_do_not_hang_on_rounding():
     left = np.array([0.5, 1.0, 0.2, 1.0, 0.5, 1.0, 0.5])
     for seed in range(10):
@@ -121,19 +64,3 @@ def test_pivots_do_not_hang_on_rounding():
         assert sorted(factors._largest(left * (1 + off), 2)) == [1, 3]
         assert sorted(factors._largest(left * (1 + off), 5)) == [0, 1, 3, 4, 5]
         assert sorted(factors._largest(left * (1 + off), 7)) == list(range(7))
-
-
-def test_a_row_is_equal_to_itself_under_the_narrowest_kernel():
-    """Its distance to itself may be rounding."""
-    found = kernel_factor(parse_kernel("gaussian(1e-9)"), points_of(300, 3))
-    assert found.complete
-    np.testing.assert_allclose(product(found), np.eye(300), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(("text", "most"), [("fourier:4000", 0.05), ("nystroem:60", 1e-6)])
-def test_products_of_features_are_near_the_kernel(text, most):
-    points, kernel = points_of(60), parse_kernel("gaussian(1)")
-    features = factors.make_features(text, kernel, points, 0)
-    assert factors.feature_error(features, points, Engine(1), 0) < most
-    Z = features(points, Engine(1))
-    np.testing.assert_allclose(Z @ Z.T, kernel(points), rtol=0, atol=5 * most)

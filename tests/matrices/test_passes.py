@@ -61,14 +61,6 @@ def test_every_quantity(quantity, p, q, block):
     assert_close(found, dense[places], scale=1.0 + np.abs(dense).max())
 
 
-@pytest.mark.parametrize("p", [2, 3])
-def test_distances_far_from_the_origin_keep_their_digits(p):
-    near = points_of(80, p, 0)
-    pairs, places = lag_pairs(Points(near.numeric + 1e7, near.codes), 20, 0, 60)
-    expected = DensePairs(near, near).squared_distance()[places]
-    np.testing.assert_allclose(pairs.squared_distance(), expected, rtol=1e-6, atol=1e-6)
-
-
 @pytest.mark.parametrize("far", [0.0, 40.0, 1e3, 1e300])
 def test_exponentials_of_rows_near_and_far(far):
     """By powers of the rows as far as these neither overflow nor lose digits; equal rows give exactly 1."""
