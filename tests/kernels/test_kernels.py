@@ -165,17 +165,6 @@ def test_half_the_bandwidth_is_a_power_of_the_whole(text, lay_out):
     assert_close(other.evaluate(together), other.evaluate(alone))
 
 
-def test_kept_values_are_not_written_into():
-    pairs, gaussian = DensePairs(X, X), parse_kernel("gaussian(2)")
-    pairs.halve_bandwidths()
-    wide = gaussian.evaluate(pairs).copy()
-    for text in ("gaussian(2) + gaussian(2)", "gaussian(2)*3", "gaussian(2)^3", "normalise(gaussian(2))"):
-        parse_kernel(text).evaluate(pairs)
-        np.testing.assert_array_equal(gaussian.evaluate(pairs), wide)  # the very array that is kept
-    groups = bind(parse_kernel("price: gaussian(2); *: gaussian(2)"), NUMERIC, ()).kernel
-    np.testing.assert_array_equal(groups.evaluate(pairs), groups.evaluate(pairs))
-
-
 # Values kept of wider bandwidths
 
 
