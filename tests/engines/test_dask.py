@@ -222,12 +222,15 @@ def test_nothing_is_said_of_lost_workers_errors_and_interrupts(tmp_path):
     """A terminal sends Ctrl-C to every process: only ours may answer, and all of them end, whatever they do."""
     script, begun = tmp_path / "script.py", [tmp_path / name for name in ("died", "first", "second")]
     script.write_text(textwrap.dedent(SCRIPT))
+    # What the script leaves behind is told here: among the files of all tests it would be an error of whoever comes last.
+    (own := tmp_path / "own").mkdir()
     with subprocess.Popen(
         [sys.executable, script, *begun],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "TMPDIR": str(own)},
     ) as running:
         try:
             wait_until(lambda: running.poll() is not None or any(path.exists() for path in begun[1:]))
@@ -236,6 +239,7 @@ def test_nothing_is_said_of_lost_workers_errors_and_interrupts(tmp_path):
             out, err = running.communicate(timeout=PATIENCE)
             assert (out, err, running.returncode) == ("on purpose\ninterrupted\n", "", 0)
             wait_until(lambda: group_is_gone(running.pid))
+            assert not list(own.iterdir())
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
