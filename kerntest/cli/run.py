@@ -235,7 +235,7 @@ class Run:
         self.check_gates(result.to_dict())
         rows, encoding = rows or [result.to_dict()], "utf-8"
         if self.format == "table":
-            from kerntest.cli.drawing import summary_text  # noqa: PLC0415 - rich is loaded only to draw
+            from kerntest.cli.drawing import summary_text  # noqa: PLC0415 - only tables need it
 
             colour, width = False, PIPED_WIDTH
             if self.output is None:

@@ -1,0 +1,123 @@
+"""Tables on pages of any width: nothing is cut off, everything is aligned, and lines end where they may."""
+
+import re
+
+import pytest
+
+from kerntest.cli.drawing import summary_text
+from kerntest.report.summaries.words import Cell, ResultTable, Summary, cells
+
+TABLE = ResultTable(
+    columns=(("column", "name"), ("東京", "number"), ("what it is", "text"), ("kind", "word")),
+    rows=(
+        ("a_long_name_of-a.column", "1.5", "it goes on for 12 % of the line and further", "x"),
+        ("größe", "-20.25", "short", "yy"),
+        (Cell("城市", "chosen"), "3", "e\u0301te\u0301", Cell("z", "wrong")),
+    ),
+    title="A table with a title",
+    notes=("a note that takes more than one line on a narrow page, and is set in",),
+)
+SUMMARY = Summary(
+    "A title that may be long",
+    (("label", "a text of 50 % with some more words behind it"), ("", "goes on")),
+    "what was decided, in a sentence",
+    ("the first warning, which is long enough to be broken", "second"),
+    (TABLE,),
+)
+
+
+def drawn(width, *, colour=False, summary=SUMMARY):
+    return summary_text(summary, width=width, colour=colour)
+
+
+@pytest.mark.parametrize(("text", "taken"), [("abc", 3), ("größe", 5), ("城市", 4), ("e\u0301", 1), ("Ａ", 2), ("", 0)])
+def test_cells(text, taken):
+    assert cells(text) == taken
+
+
+@pytest.mark.parametrize("width", [30, 40, 55, 80, 200])
+def test_lines_are_as_long_as_the_page_at_most_and_lose_nothing(width):
+    lines = drawn(width).splitlines()
+    assert max(map(cells, lines)) <= width
+    assert all(line == line.rstrip() for line in lines)
+    shown = "".join("".join(lines).split())
+    for word in ("decided,", "second", "-20.25", "größe", "城市"):
+        assert word in shown
+
+
+def test_a_wide_page_has_one_line_each():
+    assert drawn(200) == (
+        "A title that may be long\n"
+        "  label  a text of 50 % with some more words behind it\n"
+        "         goes on\n"
+        "A table with a title\n"
+        "  column                     東京  what it is                                   kind\n"
+        "  a_long_name_of-a.column     1.5  it goes on for 12 % of the line and further  x\n"
+        "  größe                    -20.25  short                                        yy\n"
+        "  城市                          3  e\u0301te\u0301                                          z\n"
+        "  a note that takes more than one line on a narrow page, and is set in\n"
+        "Decision: what was decided, in a sentence\n"
+        "Warnings:\n"
+        "  -  the first warning, which is long enough to be broken\n"
+        "  -  second\n"
+    )
+
+
+def test_a_narrow_page_breaks_texts_between_words_and_names_behind_their_parts():
+    assert drawn(42) == (
+        "A title that may be long\n"
+        "  label  a text of 50 % with some more\n"
+        "         words behind it\n"
+        "         goes on\n"
+        "A table with a title\n"
+        "  column          東京  what it is    kind\n"
+        "  a_long_name_     1.5  it goes on    x\n"
+        "  of-a.column           for 12 % of\n"
+        "                        the line and\n"
+        "                        further\n"
+        "  größe         -20.25  short         yy\n"
+        "  城市               3  e\u0301te\u0301           z\n"
+        "  a note that takes more than one line on\n"
+        "  a narrow page, and is set in\n"
+        "Decision: what was decided, in a sentence\n"
+        "Warnings:\n"
+        "  -  the first warning, which is long\n"
+        "     enough to be broken\n"
+        "  -  second\n"
+    )
+
+
+def test_a_word_longer_than_its_line_goes_on_in_the_next():
+    long = "x" * 25
+    lines = drawn(20, summary=Summary("t", (("a", f"see {long}"), ("b", "東京" * 6)), "", ())).splitlines()
+    assert lines == [
+        "t",
+        "  a  see",
+        "     " + "x" * 15,
+        "     " + "x" * 10,
+        "  b  " + "東京東京東京東"[:7],
+        "     京東京東京",
+    ]
+
+
+def test_a_percent_sign_stays_with_its_number():
+    for width in range(14, 40):
+        text = drawn(width, summary=Summary("", (("", "so many are 98.1 % of all of them"),), "", ()))
+        assert "98.1 %" in text
+
+
+def test_colours_stand_around_words_only():
+    coloured = drawn(200, colour=True)
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == drawn(200)
+    assert re.search(r"\x1b\[1mA title that may be long\x1b\[0m\n", coloured)
+    assert "\x1b[36m  label\x1b[0m  a text" in coloured
+    assert "\x1b[1;32m城市\x1b[0m " in coloured
+    assert "\x1b[31mz\x1b[0m\n" in coloured
+    assert "\x1b[33mWarnings:\x1b[0m\n" in coloured
+    assert "\x1b[36mgröße\x1b[0m " in coloured
+
+
+def test_headings_of_a_table_without_a_title_are_bold():
+    table = ResultTable((("name", "name"), ("n", "number")), (("a", "1"),))
+    text = drawn(80, colour=True, summary=Summary("t", (), "", (), (table,)))
+    assert "\x1b[1mname\x1b[0m  \x1b[1mn\x1b[0m\n" in text
