@@ -106,6 +106,25 @@ def test_more_rows_than_there_is_room_for(groups, most):
     assert "hsic_pairs" in caught.value.hint
 
 
+@pytest.mark.parametrize("levels", [3, 40, 500])
+def test_matrices_of_many_rows_are_those_of_whole_matrices(levels):
+    """Rows enough for several blocks and strips, some groups with few distinct rows."""
+    n, seed = 600, 2
+    rng = np.random.default_rng(levels)
+    X = np.column_stack([rng.integers(0, levels, n), rng.normal(size=n), rng.integers(0, levels, n)])
+    found = hsic_joint(X, "*", kernel="laplacian", bandwidth=1.0, scale="none", permutations=20, seed=seed)
+    matrices = [np.exp(-np.abs(x[:, None] - x)) for x in X.T]
+    rng, values = np.random.default_rng((seed, 0)), []
+    for number in range(20):
+        places = [np.arange(n), *(rng.permutation(n) if number else np.arange(n) for _ in range(2))]
+        paired = np.stack([K[np.ix_(p, p)] for K, p in zip(matrices, places, strict=True)])
+        means = paired.mean(axis=2)
+        values.append(paired.prod(axis=0).mean() + means.mean(axis=1).prod() - 2 * means.prod(axis=0).mean())
+    assert_close(found.dhsic, values[0])
+    assert_close([found.null.mean, found.null.standard_deviation], [np.mean(values), np.std(values)])
+    assert found.p_value == np.mean(np.array(values) >= values[0] * (1 - 1e-10))
+
+
 @pytest.mark.parametrize("kernel", ["linear", "polynomial(3)", "delta"])
 @pytest.mark.parametrize("seed", range(3))
 def test_ties_are_counted_as_exact_arithmetic_counts_them(kernel, seed):
@@ -136,3 +155,17 @@ def test_relabelling_holds_a_matrix_for_each_group():
         assert tracemalloc.get_traced_memory()[1] < 8 * 3.2 * 1500**2
     finally:
         tracemalloc.stop()
+
+
+def test_a_row_is_like_itself_under_the_narrowest_kernel():
+    """A matrix says then which rows are equal, whatever rounding makes of the distance of a row from itself."""
+    n = 40
+    groups = np.random.default_rng(4).normal(size=(3, n, 4))
+    groups[:, 1] = groups[:, 0]
+    groups[0, 3] = groups[0, 2]
+    same = [(group[:, None] == group).all(axis=2) for group in groups]
+    frame = pd.DataFrame(np.hstack(list(groups)), columns=[f"{letter}{k}" for letter in "abc" for k in range(4)])
+    found = hsic_joint(frame, ["a*", "b*", "c*"], kernel="gaussian(1e-12)", scale="none", permutations=20)
+    rows = np.prod([one.mean(axis=1) for one in same], axis=0)
+    expected = np.prod(same, axis=0).mean() + np.prod([one.mean() for one in same]) - 2 * rows.mean()
+    assert_close(found.dhsic, expected, scale=1 / n)

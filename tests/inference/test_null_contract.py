@@ -36,6 +36,7 @@ from kerntest.inference.nulls.moments import (
     Spectrum,
     centre,
     completed,
+    permutation_moments,
 )
 from kerntest.inference.statistic import LabelMatrix
 from kerntest.kernels.base import Points
@@ -227,6 +228,18 @@ def test_what_random_vectors_estimate_is_close(text, estimator, monkeypatch):
     assert_close(leading.values**2 @ leading.multiplicities, (every.values**2).sum(), scale=size**2)
     # One step of subspace iteration.
     assert leading.values.max() == pytest.approx(every.values.max(), rel=0.06)
+
+
+def test_values_whose_cubes_are_no_floats_have_moments():
+    """Rows 24 bandwidths apart: kernel values of 1e-125, whose sums have a variance of 1e-250."""
+    far = Points.of(np.array([0.0, 24.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0]))
+    a, b = (
+        CentredKernel(parse_kernel("gaussian(1)"), points, ENGINE, hollow=True, seed=0).invariants()[0]
+        for points in (far, points_of(8))
+    )
+    found = permutation_moments(a, b, 8)
+    assert 0 < found.standard_deviation < 1e-120
+    assert math.isfinite(found.skewness)
 
 
 @pytest.mark.parametrize("skewness", [-0.7, 0.0, 1e-5, 9.9e-5, 0.003, 0.05, 0.3, 0.5, 1.0, 2.0, 2.9, 6.0])

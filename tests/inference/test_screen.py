@@ -109,6 +109,20 @@ def test_p_values_are_those_of_whole_matrices_under_every_relabelling(n, permuta
         assert_close(values[0], pair.hsic_unbiased if estimator == "unbiased" else pair.hsic_biased)
 
 
+def test_pairs_of_columns_that_are_not_held_together_are_the_same():
+    """Transforms are held for 32 columns at a time."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(8, 40)) + rng.normal(size=(8, 1))
+    X[:, 1] = np.round(X[:, 1])
+    found = {(pair.x, pair.y): pair for pair in hsic_pairs(X, permutations=16, threads=1).pairs}
+    assert len(found) == math.comb(40, 2)
+    for a, b in ((0, 1), (1, 39), (31, 32), (38, 39), (3, 32)):
+        (alone,) = hsic_pairs(X[:, [a, b]], permutations=16, threads=1).pairs
+        pair = found[f"x{a + 1}", f"x{b + 1}"]
+        assert (pair.p_permutation, pair.permutations) == (alone.p_permutation, alone.permutations)
+        assert_close([pair.p_value, pair.hsic_biased], [alone.p_value, alone.hsic_biased])
+
+
 @pytest.mark.parametrize(("permutations", "columns"), [(25, 1), (60, 1), (60, 12)])
 def test_with_a_target_step_down_p_values_are_those_of_the_table_of_all_relabellings(permutations, columns):
     n, seed = 25, 2

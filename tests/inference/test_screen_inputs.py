@@ -109,6 +109,18 @@ def test_a_statistic_that_no_relabelling_changes_has_no_p_value():
     assert hsic_pairs(lone, estimator="biased", permutations=50).pairs[0].p_value is not None
 
 
+def test_shared_relabellings_only_where_the_rows_are_the_same():
+    """With a and b missing in one row each, but not in the same one, n is equal and the rows are not."""
+    frame = frame_of(60, "aby")
+    frame["a"] += frame["y"]
+    frame.loc[3, "a"] = frame.loc[7, "b"] = np.nan
+    a, b = sorted(hsic_pairs(frame, target="y", permutations=60).pairs, key=lambda pair: pair.x)
+    assert a.n == b.n == 59
+    assert a.p_step_down is None or b.p_step_down is None
+    both = hsic_pairs(frame.drop(index=[3, 7]), target="y", permutations=60)
+    assert all(pair.p_step_down is not None for pair in both.pairs)
+
+
 @pytest.mark.parametrize("offset", [-20, -100])
 def test_the_observed_pairing_is_always_counted(offset):
     """Also where a kernel that is not positive definite has a negative diagonal."""

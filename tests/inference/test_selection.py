@@ -101,6 +101,15 @@ def test_every_step_is_that_of_the_definition(target, permutations, seed):
     assert found.null.permutations == 1 / found.null.p_floor == 23 * math.ceil(permutations / 23)
 
 
+def test_more_candidates_than_are_done_in_one_pass_give_the_same():
+    """Transforms are made of 32 candidates at a time."""
+    X = np.random.default_rng(3).normal(size=(8, 41))
+    whole = hsic_select(X, "x1", 1, permutations=8, threads=1).selected[0]
+    few = hsic_select(X[:, [0, int(whole.column[1:]) - 1]], "x1", 1, permutations=8, threads=1).selected[0]
+    assert_close([whole.effect_size, whole.hsic_unbiased], [few.effect_size, few.hsic_unbiased])
+    assert whole.p_value >= few.p_value
+
+
 def test_of_two_columns_that_matter_only_together_the_second_is_found_once_the_first_is_in():
     """With y = sign(a b) neither says anything alone: no order of the two has a significant first step."""
     rng = np.random.default_rng(6)
