@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kerntest.engines import compute_on as compute_on
     from kerntest.errors import DataWarning as DataWarning
     from kerntest.errors import KerntestError as KerntestError
+    from kerntest.errors import KerntestWarning as KerntestWarning
     from kerntest.inference.independence import hsic_test as hsic_test
     from kerntest.inference.screens.joint import hsic_joint as hsic_joint
     from kerntest.inference.screens.pairwise import hsic_pairs as hsic_pairs
@@ -47,7 +48,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "data.read": ("read_table",),
     "data.table": ("Table",),
     "engines": ("compute_on",),
-    "errors": ("DataWarning", "KerntestError"),
+    "errors": ("DataWarning", "KerntestError", "KerntestWarning"),
     "inference.independence": ("hsic_test",),
     "inference.screens.joint": ("hsic_joint",),
     "inference.screens.pairwise": ("hsic_pairs",),

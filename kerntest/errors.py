@@ -177,21 +177,25 @@ def as_typed() -> Iterator[None]:
         KerntestError.typed = False
 
 
-class DataWarning(UserWarning):
+class KerntestWarning(UserWarning):
     """What to read before believing a result; it is also in the `warnings` of the result."""
 
 
+# The name of before.
+DataWarning = KerntestWarning
+
+
 def warn_of(texts: Iterable[str]) -> None:
-    """Emit each text once as a `DataWarning`, at the line that called kerntest."""
+    """Emit each text once as a `KerntestWarning`, at the line that called kerntest."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "kerntest":
         level, frame = level + 1, frame.f_back
     for text in dict.fromkeys(texts):
-        warnings.warn(text, DataWarning, stacklevel=level)
+        warnings.warn(text, KerntestWarning, stacklevel=level)
 
 
 def telling(function: _Function) -> _Function:
-    """Let a function also emit the warnings of its result as `DataWarning`."""
+    """Let a function also emit the warnings of its result as `KerntestWarning`."""
 
     @wraps(function)
     def told(*args: Any, **options: Any) -> Any:

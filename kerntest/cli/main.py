@@ -16,7 +16,7 @@ import click
 from kerntest import __version__
 from kerntest.cli import console
 from kerntest.cli.manual import DocumentedGroup, Manual
-from kerntest.errors import DataWarning, as_typed
+from kerntest.errors import KerntestWarning, as_typed
 from kerntest.report.write import remove_temporary_files, written_together
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
             return shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
         with warnings.catch_warnings(), written_together(), group.make_context(PROGRAM, list(arguments)) as context:
             # The command tells those of the result itself.
-            warnings.simplefilter("ignore", DataWarning)
+            warnings.simplefilter("ignore", KerntestWarning)
             return group.invoke(context) or 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kerntest.cli.options import AnyCommand
     from kerntest.engines.engine import Plan
-    from kerntest.report.results.record import Record
+    from kerntest.report.results.record import Record, Result
     from kerntest.report.summaries.words import Summary
 
 # The format that the name of a file asks for.
@@ -214,34 +214,29 @@ class Run:
                 error.hint = error.hint or "`kerntest kernels` shows how each kernel is written"
             raise
 
-    def deliver(
-        self,
-        result: Any,
-        notes: Sequence[str],
-        summarise: Callable[[Any], Summary],
-        rows: Sequence[dict[str, Any]] = (),
-    ) -> int:
+    def deliver(self, result: Result, notes: Sequence[str], rows: Sequence[dict[str, Any]] = ()) -> int:
         """Write the result, say on stderr what it does not, and return the exit code."""
         self.explain(notes)
-        self.tell(result, summarise, rows)
+        self.tell(result, rows)
         self.wrote(self.files["--witness"], self.files["--plot"], getattr(result, "model", None))
         return self.code(result)
 
-    def tell(self, result: Any, summarise: Callable[[Any], Summary], rows: Sequence[dict[str, Any]] = ()) -> None:
+    def tell(self, result: Any, rows: Sequence[dict[str, Any]] = (), words: Summary | None = None) -> None:
         """Write a result in full, let every file take its name, then say on stderr what only a table says by itself.
 
-        `rows` are what CSV and JSON lines hold, where that is not the whole result.
+        `rows` are what CSV and JSON lines hold, where that is not the whole result, and `words` what a table of what is
+        no result says.
         """
         self.check_gates(result.to_dict())
         rows, encoding = rows or [result.to_dict()], "utf-8"
         if self.format == "table":
-            from kerntest.cli.drawing import summary_text  # noqa: PLC0415 - only tables need it
+            from kerntest.report.drawing import summary_text  # noqa: PLC0415 - only tables need it
 
             colour, width = False, PIPED_WIDTH
             if self.output is None:
                 colour, width = uses_colour(sys.stdout), terminal_width()
                 encoding = getattr(sys.stdout, "encoding", None) or encoding
-            text = summary_text(summarise(result), width=width, colour=colour)
+            text = summary_text(words or result.in_words(), width=width, colour=colour)
         elif self.format == "json":
             text = json_text(result.to_dict())
         elif self.format == "jsonl":
@@ -333,7 +328,7 @@ class ComputingCommand(DocumentedCommand):
             seconds = plan.seconds or 0.0
             if only_plan:
                 run = Run({"output_format": ctx.params["output_format"]})
-                run.tell(plan, plan_summary, [plan.to_dict() | {"work": "; ".join(plan.work)}])
+                run.tell(plan, [plan.to_dict() | {"work": "; ".join(plan.work)}], plan_summary(plan))
                 ctx.exit()
             elif verbose:
                 for note in plan_notes(plan):

@@ -143,7 +143,7 @@ def hsic_test(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

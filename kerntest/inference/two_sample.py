@@ -138,7 +138,7 @@ def mmd_test(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

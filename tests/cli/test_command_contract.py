@@ -213,7 +213,7 @@ def lasting(document):
     return document
 
 
-@pytest.mark.filterwarnings("ignore::kerntest.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore::kerntest.errors.KerntestWarning")
 @pytest.mark.parametrize(
     ("name", "words", "named"),
     [(name, *option) for name, call in CALLS.items() for option in call.options_and_arguments()],

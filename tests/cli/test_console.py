@@ -20,8 +20,8 @@ from kerntest.cli.console import (
     uses_colour,
     wants_json,
 )
-from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError
+from kerntest.report.drawing import summary_text
 from kerntest.report.summaries.test_summary import two_sample_summary
 
 

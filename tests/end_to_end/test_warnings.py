@@ -25,7 +25,7 @@ def test_a_warning_is_emitted_at_the_line_of_the_caller(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = CALLS[name]()
-    assert {(warning.category, warning.filename) for warning in caught} == {(kerntest.DataWarning, __file__)}
+    assert {(warning.category, warning.filename) for warning in caught} == {(kerntest.KerntestWarning, __file__)}
     texts = [str(warning.message) for warning in caught]
     assert len(set(texts)) == len(texts)
     assert texts == list(dict.fromkeys(getattr(result, "warnings", texts)))
@@ -55,8 +55,9 @@ def test_an_argument_of_another_name_is_told():
 def test_warnings_can_be_filtered():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(kerntest.DataWarning, match="not valid"):
+        with pytest.raises(kerntest.KerntestWarning, match="not valid"):
             kerntest.mmd_test(ROWS, ROWS)
+        # By the name of before, too.
         warnings.simplefilter("ignore", kerntest.DataWarning)
         assert kerntest.mmd_test(ROWS, ROWS).warnings
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest import SVM, DataWarning, KernelRidge, inspect_model, predict_file, read_table
+from kerntest import SVM, KernelRidge, KerntestWarning, inspect_model, predict_file, read_table
 from kerntest.errors import DataError
 
 HEADER = "age,city,member,joined,code"
@@ -80,7 +80,7 @@ def test_columns_are_kept_with_their_levels_and_scales(training, model, tmp_path
 
 def test_columns_that_tell_nothing_are_left_out_with_a_warning(table):
     lines = [f"{number % 7},x,name {number}" for number in range(30)]
-    with pytest.warns(DataWarning) as told:
+    with pytest.warns(KerntestWarning) as told:
         found = KernelRidge().fit(table("a,b,c", *lines), np.arange(30.0))
     texts = [str(one.message) for one in told]
     assert any("column 'b' has one value in all rows" in text for text in texts)
@@ -265,7 +265,7 @@ def test_unknown_categories_are_named_counted_and_located(table, model):
 def test_unknown_categories_can_be_taken_as_different_from_all_known_ones(table, tmp_path):
     levels_model(table, "Bonn", "Ulm").save("m.kt")
     table("a", "Trier", "Ulm", "Berlin", "Trier")
-    with pytest.warns(DataWarning):
+    with pytest.warns(KerntestWarning):
         report = predict_file("m.kt", "new.csv", output=tmp_path / "out.csv", unknown="ignore", block=1)
     found = pd.read_csv(tmp_path / "out.csv").iloc[:, 1].round(3)
     # Delta of an unknown value is 0 with every known one: what is left is the mean of the targets.

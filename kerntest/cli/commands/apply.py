@@ -187,7 +187,7 @@ def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> in
     run.check(kind, {"DATA": data}, f"kerntest {command} {model} - < new.csv", model)
     report = run.call(f"{command}_file", model, data, doing=doing, **options)
     if reported:
-        run.tell(report, kind.summary)
+        run.tell(report)
     else:
         run.check_gates(report.to_dict())
         run.warn(report.warnings)

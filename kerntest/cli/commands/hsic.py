@@ -15,10 +15,7 @@ from kerntest.report.results import independence_record as record
 from kerntest.report.summaries import test_summary as words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kerntest.report.results.record import Record
-    from kerntest.report.summaries.words import Summary
 
 MANY = "Many tests at once"
 DELIVERY = ("output_format", "json", "output", "fail_on", "quiet", "verbose")
@@ -30,20 +27,19 @@ class Mode(NamedTuple):
 
     function: str
     record: type[Record]
-    summarise: Callable[[Any], Summary]
     others: str = ""
 
 
-_TEST = ("hsic_test", record.IndependenceResult, words.independence_summary)
-_PAIRS = ("hsic_pairs", record.ScreenResult, words.screen_summary)
+_TEST = ("hsic_test", record.IndependenceResult)
+_PAIRS = ("hsic_pairs", record.ScreenResult)
 # By the option that asks for it.
 MODES = {
     "": Mode(*_TEST, "time_series min_lag"),
     "--time-series": Mode(*_TEST, "statistic null permutations resampling method features"),
     "--pairwise": Mode(*_PAIRS, "target"),
     "--target": Mode(*_PAIRS, "x_columns y_columns"),
-    "--select": Mode("hsic_select", record.SelectionResult, words.selection_summary),
-    "--joint": Mode("hsic_joint", record.JointResult, words.joint_summary),
+    "--select": Mode("hsic_select", record.SelectionResult),
+    "--joint": Mode("hsic_joint", record.JointResult),
 }
 # What parameters of the functions are called here.
 CALLED = {"x": "data", "y": "other", "k": "select", "groups": "joint"}
@@ -238,7 +234,7 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
     sources = {"DATA": options["data"], "Y": options["other"]}
     run.check(mode.record, sources, "kerntest hsic - --x price --y size < data.csv")
     result = run.call(mode.function, **_arguments(taken, options))
-    return run.deliver(result, words.notes_of(result), mode.summarise, result.to_dict().get(result.rows_from, []))
+    return run.deliver(result, words.notes_of(result), result.to_dict().get(result.rows_from, []))
 
 
 def _switch(options: dict[str, Any]) -> str:

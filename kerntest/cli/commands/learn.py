@@ -28,9 +28,9 @@ def _fitted(name: str, record: type[Record], train: str, options: dict[str, Any]
     run = Run(options)
     run.check(record, {"TRAIN": train, "--test": options.get("test")}, f"kerntest {name} - {example}")
     result = run.call(f"train_{name}", train, doing="fitting", **options)
-    from kerntest.report.summaries import learner_summary as told  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.summaries.learner_summary import learner_notes  # noqa: PLC0415 - --help must start at once
 
-    return run.deliver(result, told.learner_notes(result), getattr(told, f"{name}_summary"))
+    return run.deliver(result, learner_notes(result))
 
 
 SVM = Manual(

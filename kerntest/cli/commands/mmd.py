@@ -11,7 +11,7 @@ from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import VERDICTS, ComputingCommand, Run, gate_option
 from kerntest.report.results.record import TwoSampleResult
-from kerntest.report.summaries.test_summary import notes_of, two_sample_summary
+from kerntest.report.summaries.test_summary import notes_of
 
 MANUAL = Manual(
     examples={
@@ -112,4 +112,4 @@ def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     common.choose_test(ctx, options)
     run.check(TwoSampleResult, {"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
     result: TwoSampleResult = run.call("mmd_test", x, y, **options)
-    return run.deliver(result, notes_of(result), two_sample_summary)
+    return run.deliver(result, notes_of(result))

@@ -51,15 +51,13 @@ def inspect_file(file: str, **options: Any) -> None:
     For each column it also says whether a two-sample test would use it, and if not, why. Of a model it shows what the
     model predicts, from which columns, and how.
     """
-    from kerntest.report.results import inspection_record as record  # noqa: PLC0415 - --help must start at once
-
     run = Run(options)
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     if not _is_model(Path(file)):
         report = kerntest.inspect_table(file, **options)
         shown = (";".join(f"{level.value}={level.count}" for level in column.levels) for column in report.columns)
         rows = [{**one.to_dict(), "levels": levels} for one, levels in zip(report.columns, shown, strict=True)]
-        run.tell(report, record.table_summary, rows)
+        run.tell(report, rows)
         return
     if given := {name for name, value in options.items() if value not in ("auto", None, True)}:
         raise UsageError(
@@ -68,7 +66,7 @@ def inspect_file(file: str, **options: Any) -> None:
             code="usage.contradiction",
             where={"file": file},
         )
-    run.tell(kerntest.inspect_model(file), record.model_summary)
+    run.tell(kerntest.inspect_model(file))
 
 
 def _is_model(path: Path) -> bool:
@@ -115,7 +113,7 @@ def kernels(**options: Any) -> None:
     rows = kernel_entries()
     algebra = [{"example": example, "meaning": meaning} for example, meaning in ALGEBRA.items()]
     listed = SimpleNamespace(to_dict=lambda: {"schema": SCHEMA, "kernels": rows, "algebra": algebra})
-    Run(options).tell(listed, lambda _: _summary(rows), [row | {"aliases": ";".join(row["aliases"])} for row in rows])
+    Run(options).tell(listed, [row | {"aliases": ";".join(row["aliases"])} for row in rows], _summary(rows))
 
 
 def _summary(rows: list[dict[str, Any]]) -> Summary:

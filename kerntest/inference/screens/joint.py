@@ -100,7 +100,7 @@ def hsic_joint(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

@@ -125,7 +125,7 @@ def hsic_pairs(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

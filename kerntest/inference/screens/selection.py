@@ -89,7 +89,7 @@ def hsic_select(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

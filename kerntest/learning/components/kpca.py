@@ -83,7 +83,7 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
 
         Warns
         -----
-        DataWarning
+        KerntestWarning
             Of what is to be known before the model is used.
 
         Raises
@@ -230,7 +230,7 @@ def train_kpca(train: Any, *, color: str | None = None, **options: Any) -> KpcaR
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

@@ -102,7 +102,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
 
         Warns
         -----
-        DataWarning
+        KerntestWarning
             Of what is to be known before the model is used.
 
         Raises
@@ -224,7 +224,7 @@ def train_ridge(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

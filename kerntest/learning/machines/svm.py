@@ -119,7 +119,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
 
         Warns
         -----
-        DataWarning
+        KerntestWarning
             Of what is to be known before the model is used.
 
         Raises
@@ -261,7 +261,7 @@ def train_svm(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import counted, listed, shown_value
-from kerntest.report.results.record import Record
+from kerntest.report.results.record import Record, Result
 from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, name_list, number, percent, visible
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ColumnError(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApplicationReport(Record):
+class ApplicationReport(Result):
     """A model applied to a table.
 
     Parameters
@@ -98,7 +98,7 @@ class ApplicationReport(Record):
     LAST = ("output", "columns", "columns_ignored", "unknown", "warnings", "version", "seconds")
 
     @abstractmethod
-    def summary(self) -> Summary:
+    def in_words(self) -> Summary:
         """Return what was done, in words."""
 
     def told(self, title: str, does: str, own: list[tuple[str, str]], decision: str) -> Summary:
@@ -144,7 +144,7 @@ class PredictionReport(ApplicationReport):
     numbers: NumberSummary | None = None
     by_target: Mapping[str, NumberSummary] | None = None
 
-    def summary(self) -> Summary:
+    def in_words(self) -> Summary:
         """Return what was predicted, in words."""
         lines = []
         if self.predictions is not None:
@@ -192,7 +192,7 @@ class TransformReport(ApplicationReport):
     by_column: tuple[ColumnError, ...]
     not_converged: int
 
-    def summary(self) -> Summary:
+    def in_words(self) -> Summary:
         """Return what was done, in words."""
         lines = []
         if self.reconstruction_error is not None:

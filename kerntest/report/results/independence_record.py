@@ -133,6 +133,7 @@ class IndependenceResult(StatisticResult):
         Of these features.
     """
 
+    WORDS = "summaries.test_summary.independence_summary"
     statistic_name: str
     kernel_x: str
     kernel_y: str
@@ -231,6 +232,7 @@ class ScreenResult(AnyTestResult):
         Columns that take part.
     """
 
+    WORDS = "summaries.test_summary.screen_summary"
     rows_from: ClassVar[str] = "pairs"
     target: str | None
     estimator: str
@@ -290,6 +292,7 @@ class SelectionResult(AnyTestResult):
         How many of the first steps are significant in a row.
     """
 
+    WORDS = "summaries.test_summary.selection_summary"
     rows_from: ClassVar[str] = "selected"
     target: str
     n: int
@@ -334,6 +337,7 @@ class JointResult(StatisticResult):
         Every two groups by themselves: groups may be independent in pairs and dependent jointly.
     """
 
+    WORDS = "summaries.test_summary.joint_summary"
     statistic_name: str
     dhsic: float
     n: int

@@ -12,7 +12,7 @@ from kerntest.data.facts import complete_rows, described, frequent_levels, type_
 from kerntest.data.read import read_table
 from kerntest.dataclass import dataclass
 from kerntest.errors import counted, telling
-from kerntest.report.results.record import Record
+from kerntest.report.results.record import Record, Result
 from kerntest.report.summaries import words
 from kerntest.report.summaries.learner_summary import TITLES
 
@@ -82,7 +82,7 @@ class ColumnReport(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableReport(Record):
+class TableReport(Result):
     """A table: where it came from, and its columns. Field by field this is the JSON of `kerntest inspect`.
 
     Parameters
@@ -106,6 +106,7 @@ class TableReport(Record):
         Of kerntest.
     """
 
+    WORDS = "results.inspection_record.table_summary"
     schema: str = "kerntest.table/1"
     command: str = "inspect"
     name: str
@@ -227,7 +228,7 @@ def inspect_table(
 
     Warns
     -----
-    DataWarning
+    KerntestWarning
         Of each of the `warnings` of the result.
 
     Raises
@@ -304,7 +305,7 @@ class ModelColumn(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelReport(Record):
+class ModelReport(Result):
     """A model file.
 
     Parameters
@@ -346,6 +347,7 @@ class ModelReport(Record):
     sha256 : str
     """
 
+    WORDS = "results.inspection_record.model_summary"
     schema: str = "kerntest.model/1"
     command: str = "inspect"
     name: str

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kerntest.dataclass import dataclass
-from kerntest.report.results.record import Record
+from kerntest.report.results.record import Record, Result
 
 if TYPE_CHECKING:
     from kerntest.report.results.record import Provenance
@@ -181,7 +181,7 @@ class Baseline(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnerResult(Record):
+class LearnerResult(Result):
     """What the results of all learners hold.
 
     Parameters
@@ -288,6 +288,7 @@ class SvmResult(PredictorResult):
     grid : GridSearch or None
     """
 
+    WORDS = "summaries.learner_summary.svm_summary"
     task: str
     method: str
     classes: tuple[str, ...]
@@ -446,6 +447,7 @@ class RidgeResult(PredictorResult):
     grid : RidgeGrid or None
     """
 
+    WORDS = "summaries.learner_summary.ridge_summary"
     targets: tuple[str, ...]
     lambda_: float
     lambda_per_row: float
@@ -536,6 +538,7 @@ class KpcaResult(LearnerResult):
         The column that colours the picture.
     """
 
+    WORDS = "summaries.learner_summary.kpca_summary"
     components: int
     components_requested: int
     eigenvalues: tuple[float, ...]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kerntest.dataclass import dataclass
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Table
     from kerntest.report.results.independence_record import KernelPair
+    from kerntest.report.summaries.words import Summary
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
 # Says of relabellings that there are no others.
@@ -50,6 +52,38 @@ class Record:
 
         plain = self.to_dict()
         return pd.DataFrame(plain[self.rows_from] if self.rows_from else [flatten(plain)])
+
+
+class Result(Record):
+    """Base of what users get: its representation is what the command prints."""
+
+    __slots__ = ()
+    # What puts it into words, below `kerntest.report`: that need not be loaded for JSON.
+    WORDS: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        # A data class has one of its own where it finds none.
+        cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # the same
+
+    def in_words(self) -> Summary:
+        """Return lines, tables and the decision."""
+        module, _, function = self.WORDS.rpartition(".")
+        words: Summary = getattr(import_module(f"kerntest.report.{module}"), function)(self)
+        return words
+
+    def summary(self, width: int = 100) -> str:
+        """Return the lines and tables that the command prints, for a page of so many characters."""
+        from kerntest.report.drawing import summary_text  # noqa: PLC0415 - only tables need it
+
+        return summary_text(self.in_words(), width=width, colour=False)
+
+    def __repr__(self) -> str:
+        return self.summary().rstrip()
+
+    def _repr_html_(self) -> str:
+        from kerntest.report.drawing import summary_html  # noqa: PLC0415 - only tables need it
+
+        return summary_html(self.in_words())
 
 
 def library_versions() -> dict[str, str | None]:
@@ -348,7 +382,7 @@ class Approximation(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnyTestResult(Record):
+class AnyTestResult(Result):
     """What the results of all tests have.
 
     Parameters
@@ -421,6 +455,7 @@ class TwoSampleResult(StatisticResult):
         How the features were made, and how far they are from the kernel.
     """
 
+    WORDS = "summaries.test_summary.two_sample_summary"
     bandwidth: float | None
     gamma: float | None
     n_x: int

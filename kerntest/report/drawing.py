@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import escape
 from itertools import zip_longest
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from kerntest.report.summaries.words import Cell, cells
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from kerntest.report.summaries.words import ResultTable, Summary
 
@@ -140,3 +141,34 @@ def _fitted(table: ResultTable, width: int) -> ResultTable:
         )
     hidden = ", ".join(heading for place, heading in enumerate(headings) if place not in shown)
     return replace(narrow, notes=(f"no room for {hidden}: --json has all", *table.notes)) if hidden else table
+
+
+def summary_html(summary: Summary) -> str:
+    """Return a summary as HTML, for notebooks: in full, whatever the width."""
+    parts = [f"<p><b>{escape(summary.title)}</b></p>", _rows_html([[label, text] for label, text in summary.lines])]
+    for table in summary.tables:
+        headings = [heading for heading, _ in table.columns]
+        right = [place for place, (_, kind) in enumerate(table.columns) if kind == "number"]
+        parts += [f"<p><b>{escape(table.title)}</b></p>"] if table.title else []
+        parts += [_rows_html(table.rows, headings, right)] if table.rows else []
+        parts += [f"<p>{escape(note)}</p>" for note in table.notes]
+    parts += [f"<p><b>{escape(f'{summary.answer}: {summary.decision}')}</b></p>"] if summary.decision else []
+    if summary.warnings:
+        parts.append(f"<p>Warnings:</p><ul>{''.join(f'<li>{escape(one)}</li>' for one in summary.warnings)}</ul>")
+    return "\n".join(parts)
+
+
+def _rows_html(rows: Sequence[Sequence[str | Cell]], headings: Sequence[str] = (), right: Collection[int] = ()) -> str:
+    """Return rows of texts as a table; those at some places stand at the right."""
+
+    def line(cells: Sequence[str | Cell], tag: str) -> str:
+        texts = [cell.text if isinstance(cell, Cell) else cell for cell in cells]
+        sides = ["right" if place in right else "left" for place in range(len(texts))]
+        return "".join(
+            f'<{tag} style="text-align: {side}">{escape(text)}</{tag}>' for text, side in zip(texts, sides, strict=True)
+        )
+
+    shown = (
+        [line(headings, "th"), *(line(row, "td") for row in rows)] if headings else [line(row, "td") for row in rows]
+    )
+    return f"<table>{''.join(f'<tr>{one}</tr>' for one in shown)}</table>"
