@@ -204,6 +204,7 @@ class LearnerResult(Result):
     columns, columns_left_out : tuple of str
     """
 
+    WORDS = "summaries.learner_summary.{command}_summary"
     schema: str
     command: str
     n_train: int
@@ -288,7 +289,6 @@ class SvmResult(PredictorResult):
     grid : GridSearch or None
     """
 
-    WORDS = "summaries.learner_summary.svm_summary"
     task: str
     method: str
     classes: tuple[str, ...]
@@ -447,7 +447,6 @@ class RidgeResult(PredictorResult):
     grid : RidgeGrid or None
     """
 
-    WORDS = "summaries.learner_summary.ridge_summary"
     targets: tuple[str, ...]
     lambda_: float
     lambda_per_row: float
@@ -538,7 +537,6 @@ class KpcaResult(LearnerResult):
         The column that colours the picture.
     """
 
-    WORDS = "summaries.learner_summary.kpca_summary"
     components: int
     components_requested: int
     eigenvalues: tuple[float, ...]

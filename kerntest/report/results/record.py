@@ -58,8 +58,9 @@ class Result(Record):
     """Base of what users get: its representation is what the command prints."""
 
     __slots__ = ()
-    # What puts it into words, below `kerntest.report`: that need not be loaded for JSON.
+    # What puts it into words, below `kerntest.report`, by its command or for all: that need not be loaded for JSON.
     WORDS: ClassVar[str]
+    command: str
 
     def __init_subclass__(cls) -> None:
         # A data class has one of its own where it finds none.
@@ -67,7 +68,7 @@ class Result(Record):
 
     def in_words(self) -> Summary:
         """Return lines, tables and the decision."""
-        module, _, function = self.WORDS.rpartition(".")
+        module, _, function = self.WORDS.format(command=self.command).rpartition(".")
         words: Summary = getattr(import_module(f"kerntest.report.{module}"), function)(self)
         return words
 
