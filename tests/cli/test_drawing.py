@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from kerntest.cli.drawing import summary_text
+from kerntest.report.drawing import summary_text
 
 from kerntest.report.summaries.words import Cell, ResultTable, Summary, cells
 

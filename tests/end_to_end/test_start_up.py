@@ -23,5 +23,5 @@ def test_a_small_test_loads_only_what_it_uses(shop):
     # Older SciPy imports scipy.linalg and scipy.sparse from scipy.special by itself.
     assert as_table.isdisjoint({"pandas", "scipy.stats", "scipy.spatial", "matplotlib", "pyarrow.parquet"})
     assert {"numpy", "pyarrow"} <= as_json
-    assert "kerntest.cli.drawing" not in as_json
-    assert "kerntest.cli.drawing" in as_table
+    assert "kerntest.report.drawing" not in as_json
+    assert "kerntest.report.drawing" in as_table
