@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from kerntest.report.drawing import summary_text
 
+from kerntest.report.drawing import summary_text
 from kerntest.report.summaries.words import Cell, ResultTable, Summary, cells
 
 TABLE = ResultTable(
