@@ -79,6 +79,14 @@ def test_operators_that_have_converged_are_applied_no_more():
     assert CHECKED < len(asked) < 100
 
 
+def test_a_full_basis_is_condensed_and_still_converges():
+    # Eigenvalues close together, blocks of two: more steps than a basis has room for.
+    (A,) = matrices_with(1.0 + np.linspace(0.0, 0.02, 600))
+    found = lanczos(lambda V, _: V @ A, np.random.default_rng(0).normal(size=(1, 2, 600)), 3, room=60)
+    assert found.converged
+    assert_close(found.values[0], 1.0 + np.linspace(0.0, 0.02, 600)[:-4:-1])
+
+
 @pytest.mark.parametrize("solver", ["lanczos", "dense"])
 def test_eigenvalues_of_any_multiplicity_are_all_found_and_no_more_than_the_rank_has(solver):
     # A circle: but for the mean, eigenvalues come in pairs; and the identity, where all are 1.

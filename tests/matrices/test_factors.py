@@ -40,6 +40,14 @@ def test_the_residual_is_what_is_missing_and_within_the_tolerance(tolerance):
     assert np.abs(missing).max() <= factor.residual + 1e-12
 
 
+def test_too_few_columns_are_no_complete_factor():
+    points, kernel = points_of(300), parse_kernel("gaussian(0.2)")
+    factor = kernel_factor(kernel, points, most=100)
+    assert factor.columns.shape == (300, 100)
+    assert not factor.complete
+    np.testing.assert_allclose(np.trace(kernel(points) - product(factor)), factor.residual, rtol=1e-10)
+
+
 def test_the_kernel_matrix_is_never_formed(monkeypatch):
     kernel, shapes = parse_kernel("gaussian(1)"), []
     evaluate = type(kernel).evaluate
@@ -54,6 +62,15 @@ def test_the_kernel_matrix_is_never_formed(monkeypatch):
     # Whole rows of pivots, and blocks among candidates.
     assert shapes.count((1, 1000)) == factor.columns.shape[1]
     assert max(rows * columns for rows, columns in shapes) <= 32**2
+
+
+# Of two rows, 1 and -1, the first has k(x, x) = 0 but k(x, y) = -2.
+@pytest.mark.parametrize("rows", [points_of(100), Points.of(np.array([1.0, -1.0]))])
+@pytest.mark.parametrize("text", ["polynomial(1, offset=-1)", "gaussian(1) + polynomial(1, gain=-1, offset=0)"])
+def test_a_kernel_that_is_not_positive_definite_has_no_complete_factor(text, rows):
+    factor = kernel_factor(parse_kernel(text), rows)
+    assert not factor.complete
+    assert np.isfinite(factor.columns).all()
 
 
 def test_pivots_do_not_hang_on_rounding():
