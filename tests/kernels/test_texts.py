@@ -13,8 +13,6 @@ from kernel_texts import texts
 from kerntest import mmd_test, parse_kernel
 from kerntest.errors import UndecidedError, UsageError
 
-X = np.random.default_rng(3).normal(size=(8, 2))
-
 
 @pytest.mark.parametrize(
     ("text", "printed"),
@@ -130,13 +128,6 @@ def test_random_texts_round_trip(text):
     printed = str(kernel)
     assert parse_kernel(printed) == kernel
     assert str(parse_kernel(printed)) == printed
-
-
-names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
-
-
-def repr_of(name):
-    return "`" + name.replace("`", "``") + "`"
 
 
 words = [*f"{NAMES} {ALIASES} ** 0.5 1e999 nan df= bandwidth= normalise( é".split(), *"()+*^:;,-=/ '\"`\n"]

@@ -1,5 +1,6 @@
 """`KernelPCA` beside scikit-learn, textbook loops and itself; far rows, kernels at their limits, and what is refused."""
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,11 +8,9 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import KernelPCA, train_kpca
+from kerntest import KernelPCA, parse_kernel, train_kpca
 from kerntest.errors import DataError, UndecidedError, UsageError
 
-# The search for a pre-image ends where a step is less than 1e-8 of the spread of a column.
-STAYS = 1e-7
 RNG = np.random.default_rng(0)
 N = 260
 X = RNG.normal(size=(N, 5)) @ RNG.normal(size=(5, 5))
@@ -71,6 +70,19 @@ def test_the_linear_kernel_gives_ordinary_principal_components(shape):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(ours.residuals(new), ((new - expected) ** 2).sum(axis=1), rtol=1e-9, atol=1e-8)
     np.testing.assert_allclose(ours.reconstruction_error(new) ** 2, ours.residuals(new), rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian(2)", "laplacian(4)", "linear"])
+def test_scores_and_residuals_are_those_of_the_textbook(kernel):
+    few, other = X[:12], NEW[:4]
+    k = parse_kernel(kernel)
+    K = k(few).tolist()
+    rows = k(other, few).tolist()
+    found = KernelPCA(3, kernel, scale="none").fit(few)
+    up_to_sign(found.transform(other), np.array(naive.component_scores(K, rows, 3)), 1e-9)
+    own = np.diag(k(other))
+    expected = [naive.distance_to_projection(K, row, mine, 3) for row, mine in zip(rows, own, strict=True)]
+    np.testing.assert_allclose(found.residuals(other), expected, rtol=0, atol=1e-9)
 
 
 def test_categories_dates_and_truth_values_take_part_and_come_back():

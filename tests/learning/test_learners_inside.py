@@ -9,15 +9,13 @@ from command_line import ROOT, run_here
 from learning.svm_cases import raises, wave
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import KernelRidge, parse_kernel, train_ridge
-from kerntest.engines.engine import Engine
+from kerntest import KernelRidge, train_ridge
 from kerntest.errors import UndecidedError
-from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import smoothest
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import least_squares
-from kerntest.learning.solvers.preimage import PreImageSearch, largest_first
+from kerntest.learning.solvers.preimage import largest_first
 from kerntest.matrices.matrix import largest_entries
 
 
@@ -101,13 +99,6 @@ def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(mon
     monkeypatch.setattr(ridge_fit, "MEMORY", 10**9)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge(features="fourier:50").fit(X, y))
     assert error.message == "fourier:50 is too much for 200 rows"
-
-
-def searched(kernel, centres, weights, start):
-    """Return pre-images that are looked for from `start` on, and from the first centres."""
-    scores, of_centres = np.zeros((len(weights), 1)), np.zeros((len(centres), 1))
-    search = PreImageSearch(parse_kernel(kernel), Points.of(centres))
-    return search.find(weights, scores, of_centres, Engine(1), Points.of(start))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,4 +1,4 @@
-"""Pre-images: stationary, at least as near as where they began, and digits without their noise."""
+"""Pre-images: stationary, at least as near as where they began, and refused where there are none."""
 
 import numpy as np
 import pandas as pd

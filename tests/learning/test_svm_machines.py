@@ -22,8 +22,6 @@ KERNELS = {
     "linear": lambda X, Z: X @ Z.T,
 }
 GAUSSIAN = {"kernel": "gaussian(1.5)", "scale": "none"}
-# scikit-learn's numbers for each pair of classes.
-PAIRS = {"tol": 1e-9, "decision_function_shape": "ovo"}
 
 
 def close(ours, theirs, share=DECISIONS):

@@ -198,8 +198,6 @@ def test_a_kernel_that_is_not_positive_definite_is_said_to_be():
 
 # Costs and targets of extreme sizes
 
-NUMBERS = X @ [3.0, -1.0]
-
 
 def test_a_machine_with_a_gap_of_one_is_not_called_usable():
     flipped = np.where(np.arange(20) % 5 == 0, 1 - Y[:20], Y[:20])

@@ -17,17 +17,6 @@ def product(factor):
     return factor.columns @ factor.columns.T
 
 
-KERNELS = [
-    "gaussian(0.3)",
-    "gaussian(2)",
-    "laplacian(1.5)",
-    "linear",
-    "polynomial(2)",
-    "exponential(0.5) + 0.1*gaussian(1)",
-    "3*gaussian(1)*laplacian(2)",
-]
-
-
 @pytest.mark.parametrize("tolerance", [0.5, 1e-2, 1e-6, 1e-12])
 def test_the_residual_is_what_is_missing_and_within_the_tolerance(tolerance):
     points, kernel = points_of(200), parse_kernel("gaussian(1)")
