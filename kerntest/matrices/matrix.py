@@ -71,7 +71,35 @@ class Matrix(ABC):
     def outputs(self, coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
         """Return (K beta)[rows], all of them without `rows`; coefficients of 0 cost nothing."""
         chosen = np.flatnonzero(coefficients)
-        return self.products(chosen, coefficients[chosen], rows)
+        if rows is not None or not self.quick:
+            return self.products(chosen, coefficients[chosen], rows)
+        # Of the entries of two rows with coefficients one is made.
+        outputs, others, step = (
+            np.zeros(self.n),
+            np.ones(self.n, dtype=bool),
+            STRIP // (2 * len(chosen) + 1) + FEWEST_ROWS,
+        )
+        others[chosen] = False
+        rest = np.flatnonzero(others)
+        outputs[rest] = self.products(chosen, coefficients[chosen], rest)
+        for start in range(0, len(chosen), step):
+            strip, below = chosen[start : start + step], chosen[start + step :]
+            entries = self.block(strip, chosen[start:])
+            outputs[strip] += entries @ coefficients[chosen[start:]]
+            outputs[below] += coefficients[strip] @ entries[:, len(strip) :]
+        return outputs
+
+    def square(self, rows: NDArray[np.intp], dtype: type = np.float64) -> Entries:
+        """Return the entries of some rows with one another: one of two that are equal is made, in strips that stay in the cache."""
+        n = len(rows)
+        K: Entries = np.empty((n, n), dtype)
+        step = STRIP // (4 * n + 1) + 4 * FEWEST_ROWS
+        for start in range(0, n, step):
+            end = min(start + step, n)
+            columns = slice(start, None) if n == self.n else rows[start:]
+            self.block(rows[start:end], columns, dtype, K[start:end, start:])
+            K[end:, start:end] = K[start:end, end:].T
+        return K
 
 
 def _as_asked(entries: Entries, dtype: type, out: Entries | None) -> Entries:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -56,6 +56,8 @@ FACTOR_WIDTH, LEVEL_WIDTH, REACH, FACTOR_CROWD = 0.1, 0.1, 3.0, 150.0
 # Where these are too many, or costs so large that they say nothing of the others, Newton's method goes on, and only
 # so many are solved alone, so close to the margin. With a factor, so many free rows for each column are too many.
 CLOSE, MOST_CLOSE, LARGE_COST, CROWDED = 0.03, 200, 1e4, 8
+# The band to start from holds a share of the rows, and is not narrower than this.
+CROWDED_BAND, NARROWEST = 5, 0.01
 # Rows of the largest subset before all.
 MOST_LEVEL = 6000
 # Up to so many rows a second way is tried where the first has failed.
@@ -65,6 +67,8 @@ WHOLE = 600
 # And that of a level.
 DENSE_LEVEL = 1500
 MOST_FREED = 400
+# Up to so many rows the whole matrix is made in single precision, where that is enough.
+SINGLE_WHOLE = 2800
 # The first ridge of the active set method over all rows, and what it is multiplied by.
 RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
 # Conjugate gradients are for matrices whose eigenvalues have a variance below so many squared diagonal entries, and so many
@@ -140,6 +144,7 @@ class _Solver:
         self.matrix, self.problem, self.tolerance, self.kept_bytes = matrix, problem, tolerance, kept_bytes
         self.final = matrix if factor is None else FactorMatrix(factor)
         self.n, self.largest = len(problem), float(problem.costs.max())
+        self.whole: NDArray[np.float32] | None = None
         self.rng, self.counter = np.random.default_rng((seed, 0)), systems.Counter()
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.large = self.largest * diagonal > LARGE_COST
@@ -154,7 +159,7 @@ class _Solver:
         n, problem = self.n, self.problem
         size = min(MOST, max(FEWEST, n // 6))
         members = np.arange(n) if n <= WHOLE else _random_subset(problem.signs, size, self.rng)
-        K = _entries(self.matrix, members)
+        K = self.matrix.square(members)
         if self._nearly_diagonal(K):
             point = self._by_products(K)
             if point.reached:
@@ -219,7 +224,7 @@ class _Solver:
 
     def _by_products(self, K: Array) -> Point:
         """Return a point by the active set method from all rows free on, by conjugate gradients with the whole matrix."""
-        K = K if len(K) == self.n else _entries(self.matrix, np.arange(self.n))
+        K = K if len(K) == self.n else self.matrix.square(np.arange(self.n))
         # Coefficients are hardly larger than a margin over a diagonal entry, whatever their costs.
         cost = min(self.largest, LARGE_SHARE / float(K.diagonal().mean()))
         end = max(RIDGE_SHARE * self.tolerance / cost, self.least_ridge)
@@ -277,8 +282,13 @@ class _Solver:
             if G is None and size == n and self.largest < 1.0:
                 start = level_width
             if G is None:
+                # Where many rows are near the margin, narrower bands hold fewer of them.
+                crowd = len(taken) // CROWDED_BAND
+                narrow = 2.0 * float(np.partition(np.abs(part.slack(f, b)), crowd)[crowd])
+                start = min(start, max(narrow, NARROWEST))
                 # The last subset is solved a little further, as all rows are.
-                factor, end = 0.1, level_width if level >= len(sizes) - 2 else start
+                factor, end = 0.1, min(start, level_width) if level >= len(sizes) - 2 else start
+                last = end
             else:
                 factor, end = 0.3, last if size == n else FACTOR_WIDTH
                 start = FACTOR_WIDTH if size == n and len(sizes) > 1 else start
@@ -315,8 +325,13 @@ class _Solver:
         self, members: NDArray[np.intp], part: Problem, *, single: bool = False
     ) -> systems.DenseSystem | systems.CachedSystem:
         """Return the system of some rows, with the whole matrix where it is small."""
+        if single and self.n <= SINGLE_WHOLE and 4 * self.n**2 <= self.kept_bytes:
+            if self.whole is None:
+                self.whole = self.matrix.square(np.arange(self.n), np.float32)
+            K = self.whole if len(members) == self.n else self.whole[np.ix_(members, members)]
+            return systems.DenseSystem(K, part, self.counter)
         if len(members) <= DENSE_LEVEL and 16 * len(members) ** 2 <= self.kept_bytes:
-            return systems.DenseSystem(_entries(self.matrix, members), part, self.counter)
+            return systems.DenseSystem(self.matrix.square(members), part, self.counter)
         dtype = np.float32 if single else np.float64
         return systems.CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
 
@@ -382,22 +397,14 @@ class _Solver:
         if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
             # Coefficients of these rows cannot have the right sum within their bounds.
             return beta, self.final.outputs(beta)
-        K = _entries(self.final, rows)
-        product = self.final.outputs(fixed, rows) if f is None else f[rows] - K @ beta[rows]
-        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * product, wanted)
+        K = self.final.square(rows)
+        given = self.final.outputs(fixed) if f is None else f + self.final.outputs(fixed - beta)
+        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * given[rows], wanted)
         inside = fixed.copy()
         if len(rows):
             inside[rows] = self._solved(K, part, beta[rows], b=b, width=width)
         new = problem.feasible(inside)
-        if f is not None:
-            return new, f + self.final.outputs(new - beta)
-        outside = np.ones(len(problem), dtype=bool)
-        outside[rows] = False
-        if not np.array_equal(new[outside], fixed[outside]):
-            return new, self.final.outputs(new)
-        outputs = np.empty(len(problem))
-        outputs[rows], outputs[outside] = product + K @ new[rows], self.final.outputs(new, np.flatnonzero(outside))
-        return new, outputs
+        return new, given + self.final.outputs(new - fixed)
 
     def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
@@ -448,19 +455,6 @@ class _Solver:
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
         used = self.counter.used
         return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
-
-
-def _entries(matrix: Matrix, rows: NDArray[np.intp], dtype: type = np.float64) -> NDArray[Any]:
-    """Return the entries of some rows: those right of the diagonal are made, in strips that stay in the cache of a core."""
-    n = len(rows)
-    K: NDArray[Any] = np.empty((n, n), dtype)
-    step = max(64, systems.BLOCK // (4 * max(n, 1)))
-    for start in range(0, n, step):
-        end = min(start + step, n)
-        columns = slice(start, None) if n == matrix.n else rows[start:]
-        matrix.block(rows[start:end], columns, dtype, K[start:end, start:])
-        K[end:, start:end] = K[start:end, end:].T
-    return K
 
 
 def _width(largest: float) -> float:

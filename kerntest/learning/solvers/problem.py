@@ -59,6 +59,8 @@ GATHER = 4
 # at most, and at least so many. On the way they leave this share of the squared residual, at last so much of a margin, in
 # units of what the ridge would.
 SOME, PRODUCTS, LEAST_PRODUCTS, ROUGHLY, LEFT = 4, 20, 50, 0.01, 4.0
+# Ridges from which on single precision is enough for a system.
+SINGLE_RIDGE = 1e-3
 # Factorisations, each with more jitter than the one before.
 ATTEMPTS = 7
 
@@ -203,11 +205,10 @@ def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
 
 
 def _product(values: Array, A: Entries) -> Array:
-    """Return values @ A, without the rows of zeros where they are many."""
-    chosen = values.nonzero()[0]
-    if GATHER * len(chosen) < len(values):
-        return np.asarray(values[chosen] @ A.take(chosen, axis=0))
-    return np.asarray(values @ A)
+    """Return values @ A in the precision of A, without the rows of zeros where they are many."""
+    chosen, values = values.nonzero()[0], values.astype(A.dtype, copy=False)
+    product = values[chosen] @ A.take(chosen, axis=0) if GATHER * len(chosen) < len(values) else values @ A
+    return np.asarray(product, dtype=np.float64)
 
 
 @dataclass()
@@ -240,6 +241,10 @@ class System(ABC):
         least, most = float(self._least @ upper), float(self._most @ upper)
         left, rounding = self.problem.total - least - most, ROUNDING * (most - least)
         return float(self._least @ free) - rounding <= left <= float(self._most @ free) + rounding
+
+    def _enough(self, A: Entries, ridge: Array) -> bool:
+        """Say whether a system may be solved in the precision in which its matrix is."""
+        return A.dtype == np.float64 or self.rough or float(ridge[0]) >= SINGLE_RIDGE
 
     @abstractmethod
     def outputs(self, coefficients: Array) -> Array:
@@ -297,9 +302,9 @@ def _raised(A: Entries, ridge: Array | float) -> Entries:
 
 
 class DenseSystem(System):
-    """The whole matrix is there: a subset, or a small problem."""
+    """The whole matrix is there, in double or single precision: a subset, or a problem that is not large."""
 
-    def __init__(self, K: Array, problem: Problem, counter: Counter) -> None:
+    def __init__(self, K: Entries, problem: Problem, counter: Counter) -> None:
         super().__init__(problem, counter, len(problem), K.diagonal())
         self.K = K
 
@@ -307,15 +312,16 @@ class DenseSystem(System):
         """Return K beta."""
         return _product(coefficients, self.K)
 
-    def _gathered(self, free: NDArray[np.intp]) -> tuple[Array, Array]:
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[Entries, Array]:
         return self.K.take(free, axis=0), self.product[free]
 
-    def _solved(self, rows: Array, free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
-        return solve_positive(_raised(rows.take(free, axis=1), ridge), right)
+    def _solved(self, rows: Entries, free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        A = rows.take(free, axis=1)
+        return solve_positive(_raised(A if self._enough(A, ridge) else A.astype(np.float64), ridge), right)
 
-    def _completed(self, rows: Array, beta: Array, beta_free: Array) -> Array:
+    def _completed(self, rows: Entries, beta: Array, beta_free: Array) -> Array:
         del beta
-        return self.product + beta_free @ rows
+        return np.asarray(self.product + beta_free.astype(rows.dtype, copy=False) @ rows)
 
 
 class NearlyDiagonalSystem(DenseSystem):
@@ -462,9 +468,7 @@ class CachedSystem(System):
             A = self.matrix.block(self.members[free], self.members[free], self.dtype)
         else:
             A = self._kept[rows[:, None], free]
-        if self.dtype is np.float32 and not self.rough:
-            A = A.astype(np.float64)
-        return solve_positive(_raised(A, ridge), right)
+        return solve_positive(_raised(A if self._enough(A, ridge) else A.astype(np.float64), ridge), right)
 
     def _completed(self, rows: NDArray[np.intp], beta: Array, beta_free: Array) -> Array:
         kept = bool((rows >= 0).all())
