@@ -15,6 +15,7 @@ ALPHA = "--alpha must be a number between 0 and 1, both excluded, not"
 # What does not go with what, in tables that are not there: whoever looked for them would say so.
 APART = [
     ("hsic d.csv y.csv --null moments --permutations 9", "--permutations", "--null moments", "a curve"),
+    ("svm d.csv --target y --select-by f1", "--select-by", "a machine without --grid or --cv", "add --grid"),
     ("hsic d.csv --pairwise --target a", "--pairwise", "--target", "choose one"),
     ("hsic d.csv --pairwise --select 2", "--select", "--pairwise", ""),
     ("hsic d.csv y.csv --joint a,b", "a second file", "--joint", "give one file"),

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from learning.alike import assert_models_alike, assert_records_alike
 from learning.svm_cases import bundled, clouds, frame_of, raises
+from sklearn.metrics import get_scorer
 from tolerances import SAME_MACHINE
 
 from kerntest import SVM, train_svm
 from kerntest.errors import UsageError
 from kerntest.learning.cross_validation import draw_folds, train_test_split
+from kerntest.learning.machines.svm_search import edge_warnings
+from kerntest.report.results.learning_record import GridCell, GridSearch
 
 # Machines stop at a duality gap of 1e-6: that is how far they are the same.
 GAP = 1e-6 / SAME_MACHINE
@@ -163,6 +166,121 @@ def test_cells_are_given_up_and_what_is_left_is_judged_in_every_fold(options, mo
             # Rows may differ whose score is next to 0.
             assert abs(cell.mean - other.mean) <= 3 / 300
     assert raced.mean >= whole.mean - whole.best.standard_error
+
+
+@pytest.mark.usefixtures("four_cells")
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("select_by", "score", "peer"),
+    [
+        ("balanced-accuracy", "balanced accuracy", "balanced_accuracy"),
+        ("f1", "macro F1", "f1_macro"),
+        ("auc", "ROC AUC", "roc_auc"),
+    ],
+)
+def test_cells_are_chosen_by_what_is_asked_for(select_by, score, peer, classes):
+    X, y = noisy(60, classes=classes)
+    grid = train_svm(frame_of(X, y), "y", grid=True, cv=3, seed=5, select_by=select_by).grid
+    assert grid.score == score
+    assert grid.best.mean == grid.mean == max(cell.mean for cell in grid.cells)
+    if classes == 3 and select_by == "auc":
+        return
+    folds, scaled = draw_folds(len(y), 3, 5, labels=y), (X - X.mean(axis=0)) / X.std(axis=0)
+    for cell in grid.cells:
+        own = []
+        for fold in range(3):
+            train, test = folds != fold, folds == fold
+            machine = SVM(C=cell.C, kernel=cell.kernel, scale="none").fit(scaled[train], y[train])
+            own.append(get_scorer(peer)(machine, scaled[test], y[test]))
+        np.testing.assert_allclose(cell.mean, np.mean(own), rtol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_log_loss_of_a_fold_is_that_of_the_sigmoid_through_its_scores(classes):
+    X, y = noisy(90, classes=classes)
+    options = {"cv": 3, "seed": 5, "probability": True}
+    by_loss = train_svm(frame_of(X, y), "y", select_by="log-loss", **options).grid
+    assert by_loss.score == "negative log-loss"
+    # Better than telling nothing, and no better than machines that have seen the rows.
+    assert -np.log(classes) < by_loss.mean < 0
+    folds, scaled = draw_folds(len(y), 3, 5, labels=y), (X - X.mean(axis=0)) / X.std(axis=0)
+    if classes == 3:
+        return
+    own = []
+    for fold in range(3):
+        machine = SVM(kernel=by_loss.best.kernel, scale="none").fit(scaled[folds != fold], y[folds != fold])
+        score, second = machine.decision_function(scaled[folds == fold]), y[folds == fold] == 1
+        target = np.where(second, (second.sum() + 1) / (second.sum() + 2), 1 / ((~second).sum() + 2))
+        slopes = np.linspace(0, 5, 5001)[:, None]
+        p = 1 / (1 + np.exp(-slopes * score))
+        best = np.argmin(-(target * np.log(p) + (1 - target) * np.log(1 - p)).sum(axis=1))
+        own.append(np.log(np.where(second, p[best], 1 - p[best])).mean())
+    np.testing.assert_allclose(by_loss.mean, np.mean(own), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"select_by": "auc"},
+        {"select_by": "f1", "task": "regress", "cv": 3},
+        {"select_by": "log-loss", "method": "mean", "cv": 3},
+    ],
+)
+def test_what_cannot_be_chosen_by_is_refused(options):
+    raises(UsageError, "usage.contradiction", lambda: train_svm(frame_of(*noisy(40)), "y", **options))
+
+
+def test_probabilities_of_classes_that_are_in_no_fold_together():
+    X, y = noisy(60)
+    y[:4] = [2, 2, 3, 3]
+    assert train_svm(frame_of(X, y), "y", cv=5, select_by="log-loss").grid.mean < 0
+
+
+@pytest.mark.parametrize(
+    ("means", "told"),
+    [
+        ([[1, 2, 3], [4, 5, 4], [3, 2, 1]], []),
+        (
+            [[1, 1, 1], [1, 2, 3], [1, 1, 1]],
+            ["the largest cost of the grid is the best: --kernel 'k(2)' --C 1000 --cv 5"],
+        ),
+        (
+            [[1, 1, 1], [3, 2, 1], [1, 1, 1]],
+            ["the smallest cost of the grid is the best: --kernel 'k(2)' --C 0.1 --cv 5"],
+        ),
+        # What is as good one step inside needs nothing beyond.
+        ([[1, 1, 1], [3, 3, 1], [1, 1, 1]], []),
+        (
+            [[1, 1, 3], [1, 1, 2], [1, 1, 1]],
+            [
+                "the largest cost of the grid is the best: --kernel 'k(1)' --C 1000 --cv 5",
+                "the smallest bandwidth of the grid is the best: --bandwidth 0.5 --C 100 --cv 5",
+            ],
+        ),
+        (
+            [[1, 1, 1], [1, 2, 1], [1, 3, 1]],
+            ["the largest bandwidth of the grid is the best: --bandwidth 8 --C 10 --cv 5"],
+        ),
+    ],
+)
+def test_a_best_cell_at_the_edge_of_the_grid_is_warned_of(means, told):
+    # Inside: no rows have a certain cell as the best one.
+    cells = tuple(
+        GridCell(C, width / 2, width, f"k({width})", float(mean), None, 5)
+        for width, line in zip((1, 2, 4), means, strict=True)
+        for C, mean in zip((1, 10, 100), line, strict=True)
+    )
+    chosen = int(np.argmax([cell.mean for cell in cells]))
+    search = GridSearch("accuracy", 5, "", cells, chosen, cells[chosen].mean, 45)
+    assert edge_warnings(search) == [f"{one} judges one beyond" for one in told]
+
+
+def test_the_edge_of_a_grid_is_warned_of_with_the_result(monkeypatch):
+    monkeypatch.setattr("kerntest.learning.machines.svm.MULTIPLES", (1e-3, 0.5))
+    result = train_svm(frame_of(*noisy(60)), "y", grid=True, cv=3)
+    assert [
+        one for one in result.warnings if one.startswith("the largest bandwidth of the grid is the best: --bandwidth ")
+    ]
 
 
 def test_one_class_has_no_score_to_choose_by():

@@ -57,7 +57,8 @@ SVM = Manual(
         "categories compared by how many differ, and the model keeps all of that: new rows need the same columns, in "
         "any order.",
         "How to read the result": "Believe the accuracy on test rows, which the machine has not seen; that on "
-        "training rows is too good. --grid chooses by cross-validation inside the training rows only. The nearest "
+        "training rows is too good. --grid chooses by cross-validation inside the training rows only; from 800 rows on cells "
+        "that fall behind are given up on the way, and told in brackets. --select-by says what the best is. The nearest "
         "mean is a simple classifier with the same kernel: a machine that is no better has not paid for itself. "
         "Balanced accuracy is the mean recall of the classes, and says more where one class is rare. Copies of a row "
         "stay on one side of every split, and so do all rows of a patient, a recording or a shop if --cluster names "
@@ -116,6 +117,12 @@ SVM = Manual(
     type=common.FOLDS,
     help="Folds; without --grid, the cross-validated score of the options as they are.  [default: with --grid 5]",
 )
+@_judged(
+    "--select-by",
+    of=("accuracy", "balanced-accuracy", "f1", "auc", "log-loss"),
+    help="What --grid and --cv judge classes by: accuracy, the mean recall of the classes, the mean F1 of the classes, the "
+    "area under the ROC curve, or the log-loss of probabilities.",
+)
 @common.model_options(
     "for `kerntest predict`",
     "the decision regions of two columns, the ROC curve, the confusion matrix and the grid, or a regression with "
@@ -144,11 +151,12 @@ def _check_used(ctx: click.Context) -> None:
         ("C", grid, "--grid", "the grid chooses the cost; --cv judges one that is given"),
         ("bandwidth", grid, "--grid", "the grid chooses the bandwidth; --kernel 'gaussian(1.5)' fixes it"),
         ("epsilon", task != "regress", f"--task {task}", "it is for --task regress"),
+        ("select_by", not grid and ctx.params["cv"] is None, "a machine without --grid or --cv", "add --grid"),
         ("tolerance", method != "svm", f"--method {method}", "it has no duality gap"),
     )
     for name, useless, what, hint in unused:
         if useless and common.is_given(ctx, name):
-            raise common.contradiction(f"--{name} does not go with {what}", hint)
+            raise common.contradiction(f"--{name.replace('_', '-')} does not go with {what}", hint)
 
 
 RIDGE = Manual(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.engine import Engine, allowed_bytes
-from kerntest.errors import DataError, UsageError, whole_number
+from kerntest.errors import DataError, UsageError, one_of, whole_number
 from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
 from kerntest.learning.learner import Judgement, Learner, trains
@@ -18,7 +18,7 @@ from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmOptions
 from kerntest.learning.machines.svm_model import SvmModel
-from kerntest.learning.machines.svm_search import Search, sigmoids
+from kerntest.learning.machines.svm_search import MEASURES, Search, edge_warnings, sigmoids
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics
@@ -221,6 +221,7 @@ def train_svm(
     *,
     grid: bool = False,
     cv: int | None = None,
+    select_by: str = "accuracy",
     **options: Any,
 ) -> SvmResult:
     """Fit a support vector machine to a table, judge it, and save it.
@@ -241,6 +242,8 @@ def train_svm(
         Choose C and the bandwidth by cross-validation inside the training part (the test part is not touched).
     cv : int, optional
         Folds; 5 by default with `grid`. Without `grid`: the cross-validated score of the options as they are.
+    select_by : "accuracy", "balanced-accuracy", "f1", "auc" or "log-loss"
+        What classes are judged by in the folds: f1 is the mean over the classes, log-loss that of `probability`.
     plot : path, optional
         PNG, SVG or PDF file: decision regions for two columns, else the ROC curve and the confusion matrix.
     C, kernel, bandwidth, task, nu, hard_margin, epsilon, class_weight, method, probability, features, scale, tolerance, seed
@@ -274,7 +277,7 @@ def train_svm(
         told = f"--task {machine.task} {'needs' if target is None else 'has no'} --target"
         hint = "--target names the column to predict" if target is None else "leave one of them out"
         raise UsageError(told, hint=hint, code="usage.target")
-    return train_learner(SvmLearner(machine, target, grid=grid, cv=cv), train, **options)
+    return train_learner(SvmLearner(machine, target, grid=grid, cv=cv, select_by=select_by), train, **options)
 
 
 class SvmLearner(Learner[SvmFit, SvmResult]):
@@ -299,6 +302,12 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         if self.folds is not None and not self.supervised:
             hint = "leave out --grid and --cv; --nu sets the share of outliers"
             raise UsageError("one class has no score to cross-validate by", hint=hint, code="usage.grid")
+        one_of("select_by", select_by, tuple(MEASURES))
+        chosen = select_by != "accuracy"
+        options.refuse(chosen and self.folds is None, "--select-by and no folds", "add --grid or --cv")
+        options.refuse(chosen and not self.classifies, f"--select-by and --task {options.task}", "it is for classes")
+        unfit = select_by == "log-loss" and options.method == "mean"
+        options.refuse(unfit, "--select-by log-loss and --method mean", "it has no probabilities")
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its target, if it has one."""
@@ -508,4 +517,5 @@ def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None) ->
         f"{support:,} of {n:,} training rows are support vectors: {cause}, or the columns say little of the target"
         f"{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
     }
-    return [text for text, applies in cases.items() if applies]
+    at_edge = [] if search is None else edge_warnings(search)
+    return [*(text for text, applies in cases.items() if applies), *at_edge]

@@ -17,9 +17,9 @@ import numpy as np
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.cross_validation import held_out, named, smoothest, telling_of_folds
+from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
 from kerntest.learning.machines.svm_fit import Machines
-from kerntest.learning.scores import classification_metrics, fit_sigmoid, levelled, root_mean_square
+from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, levelled, root_mean_square
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.learning_record import GridCell, GridSearch
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.svm_fit import SvmOptions
     from kerntest.learning.machines.svm_model import SvmModel
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.learning.scores import Sigmoid
 
 # The relative duality gap of the machines of a grid, where they are certified.
 GRID_TOLERANCE = 1e-3
@@ -227,8 +226,36 @@ def sigmoids(pairs: Sequence[tuple[int, int]], codes: Codes, scores: Array) -> t
     made = []
     for (i, j), column in zip(pairs, scores.T, strict=True):
         members = (codes == i) | (codes == j)
+        # A fold may have no row of two rare classes.
+        if not members.any():
+            made.append(Sigmoid(-1.0, 0.0))
+            continue
         made.append(fit_sigmoid(column[members], codes[members] == j, through_threshold=len(pairs) == 1))
     return tuple(made)
+
+
+def edge_warnings(search: GridSearch) -> list[str]:
+    """Return a warning for the cost and for the bandwidth if the best one is the last of the grid, and better than the next."""
+    best, found = search.best, []
+    means = {(cell.C, cell.multiple): cell.mean for cell in search.cells}
+    for place, (name, factor) in enumerate((("cost", 10.0), ("bandwidth", 2.0))):
+        values = sorted({key[place] for key in means})
+        own = (best.C, best.multiple)
+        if len(values) < 2 or own[place] not in {values[0], values[-1]}:
+            continue
+        largest = own[place] == values[-1]
+        inner = values[-2 if largest else 1]
+        beside = means[(inner, best.multiple) if name == "cost" else (best.C, inner)]
+        if best.mean - beside <= EQUAL_SCORES * abs(best.mean):
+            continue
+        told = f"the {'largest' if largest else 'smallest'} {name} of the grid is the best"
+        beyond = factor if largest else 1.0 / factor
+        if name == "cost":
+            told += f": --kernel '{best.kernel}' --C {best.C * beyond:g} --cv {search.folds} judges one beyond"
+        elif best.bandwidth is not None:
+            told += f": --bandwidth {best.bandwidth * beyond:.4g} --C {best.C:g} --cv {search.folds} judges one beyond"
+        found.append(told)
+    return found
 
 
 def _thinned(rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
