@@ -316,7 +316,7 @@ class ComputingCommand(DocumentedCommand):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command on its engine."""
-        from kerntest.engines import compute_on  # noqa: PLC0415 - --help must start at once
+        import kerntest  # noqa: PLC0415 - --help must start at once
 
         asked = {name: ctx.params.pop(name) for name in ENGINE_PARAMETERS if name in ctx.params}
         only_plan, verbose, quiet = asked.pop("dry_run"), ctx.params["verbose"], ctx.params["quiet"]
@@ -340,7 +340,7 @@ class ComputingCommand(DocumentedCommand):
                 takes = f"this takes {show_time(plan.seconds)} ({plan.where})"
                 say(f"{takes}; --dry-run shows the plan{others}", label="note")
 
-        with compute_on(
+        with kerntest.compute_on(
             **asked,
             threads=ctx.params["threads"],
             planned=None if quiet else planned,
