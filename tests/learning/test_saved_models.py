@@ -36,6 +36,8 @@ GROUPS = "a: gaussian; colour: delta; b, ok: 0.5*laplacian"
 KINDS = {
     "two classes": (SVM(), X, TWO),
     "several classes": (SVM(C=3.0), X, COLOURS[Y]),
+    # At so small a cost all rows support it.
+    "many classes": (SVM(C=1e-3), X, np.arange(60) % 6),
     "probabilities": (SVM(probability=True), X, TWO),
     "probabilities of several": (SVM(probability=True), X, Y),
     "features": (SVM(features="nystroem:20"), X, Y),
@@ -222,6 +224,9 @@ APART = [
     *(("components", {"centres_codes": lambda found, by=by: found + by}, "that its columns do not") for by in (-1, 1)),
     ("features", {"classes": numbered("0.0", "1", "2")}, "numbers in their shortest form"),
     ("fourier", {"offsets": lambda found: found[:-1]}, "do not fit together"),
+    *(("many classes", {"owners": owners}, "do not fit together") for owners in ([], [0], [6] * 60, [0] * 59)),
+    ("many classes", {"coefficients": lambda found: found[:, :-1]}, "do not fit together"),
+    ("components", {"owners": [0, 1, 2] * 20}, "owners belong to models of pairs"),
     *(
         (kind, parts, "do not fit together")
         for kind in ("features", "fourier")

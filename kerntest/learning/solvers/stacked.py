@@ -110,10 +110,6 @@ def _active_sets(
         final = e <= last[going]
         allowed = np.where(final, violation, np.maximum(violation, np.minimum(LOOSE, 10.0 * e * largest[going])))
         back = ~free & there[going] & (np.where(upper, e[:, None] * cost - slack, slack) > allowed[:, None])
-        # Bounds that do not add up to 0 free the row next to the margin.
-        odd = ~free.any(axis=1) & (np.abs(beta.sum(axis=1)) > AT_BOUND * largest[going])
-        nearest = np.argmin(np.where(there[going], np.abs(slack), np.inf), axis=1)
-        back[odd, nearest[odd]] = True
         wrong = np.count_nonzero(low | high | back, axis=1)
         fewer = wrong < fewest[going]
         patience[going] = np.where(fewer, PATIENCE, patience[going] - 1)
