@@ -8,7 +8,10 @@ import pytest
 from tolerances import assert_close
 
 from kerntest import hsic_test, mmd_test, parse_kernel
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
+from kerntest.inference.statistic import low_rank_pair
+from kerntest.kernels.base import Points
 
 ESTIMATORS = ("unbiased", "biased")
 
@@ -70,6 +73,14 @@ def test_hsic_is_that_of_whole_matrices(n, p, kernels, estimator):
         assert_close([result.hsic_unbiased, result.hsic_biased, result.effect_size**2], dense_hsic(K, L), scale=4.0)
         return
     assert_hsic(x, y, *kernels, estimator=estimator)
+
+
+def test_two_matrices_of_high_rank_take_the_lags():
+    """Both have the form, but too many correlations between them."""
+    x, y = (Points.of(rows(300, 1, seed)) for seed in (0, 1))
+    wide, linear = parse_kernel("gaussian(1.5)"), parse_kernel("linear")
+    assert low_rank_pair(wide, x, wide, y, Engine(1)) is None
+    assert low_rank_pair(wide, x, linear, y, Engine(1)) is not None
 
 
 def test_columns_with_an_offset_keep_their_digits():

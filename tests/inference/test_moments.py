@@ -140,3 +140,9 @@ def test_what_is_small_beside_the_entries_keeps_its_digits(text, points, hollow)
     """Entries near 1 that differ little, a column far from 0, an entry of a far row that U-centring takes out."""
     value = found(text, points, hollow=hollow)[0].trace_cube
     assert_cube(value, parse_kernel(text)(points), hollow=hollow, rtol=1e-5)
+
+
+def test_many_columns_to_cube_are_swept_instead():
+    factor = moments.low_rank(parse_kernel("gaussian(0.45)"), column("normal", 1500))
+    assert factor.rank > 1
+    assert moments.low_rank_invariants(factor, hollow=True) is None

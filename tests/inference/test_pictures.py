@@ -1,10 +1,13 @@
 """Pictures of tests and screens: what they show is right, and they can be drawn whatever the columns are."""
 
+from types import SimpleNamespace
+
 import naive
 import numpy as np
 import pandas as pd
 import pytest
 from pictures import HOSTILE, drawn_by, layers, legend, panel, panels, points, scatters, texts, tick_labels
+from scipy.stats import pearson3
 
 pytest.importorskip("matplotlib")
 
@@ -206,6 +209,12 @@ def test_lags_say_which_row_of_y_goes_with_a_row_of_x():
         K, L = (naive.gram(naive.gaussian, x[:, None]), naive.gram(naive.laplacian, np.roll(y, -int(lag))[:, None]))
         assert_close(statistic, naive.hsic_unbiased(K, L))
     assert axis.lines[-1].get_data() == ([2], [result.lags.statistic_at_strongest])
+
+
+@pytest.mark.parametrize("skewness", [-0.8, 0.0, 0.4, 1.5])
+def test_a_null_without_relabellings_is_a_pearson_iii_curve(skewness):
+    values, density = pictures.null_curve(SimpleNamespace(mean=2.0, standard_deviation=0.5, skewness=skewness))
+    np.testing.assert_allclose(density, pearson3.pdf(values, skewness, loc=2.0, scale=0.5), rtol=0.02, atol=1e-3)
 
 
 def two_frames(rows=120):

@@ -13,6 +13,7 @@ from kerntest.report.panels import (
     bin_edges,
     class_look,
     draw_bars,
+    evenly,
     figure,
     in_rows,
     label_cells,
@@ -58,6 +59,26 @@ def test_panels_stand_in_rows_and_one_alone_fills_its_row():
     first, second, alone = (axis.get_position() for axis in panels(made))
     assert first.y0 == second.y0 > alone.y1
     assert alone.x1 - alone.x0 > 0.8 > second.x0 > first.x1
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "shown"),
+    [
+        ("price", 5, "price"),
+        ("balance_of_2021", 8, "bala…021"),
+        ("a\nb", 4, "a\\nb"),
+    ],
+)
+def test_names_are_cut_in_the_middle(name, most, shown):
+    assert abridged(name, most) == shown
+
+
+def test_evenly_spread_places():
+    np.testing.assert_array_equal(evenly(3, 5), [0, 1, 2])
+    for count, most in ((10, 4), (1001, 1000), (5, 5)):
+        places = evenly(count, most)
+        assert len(np.unique(places)) == most
+        assert (places[0], places[-1]) == (0, count - 1)
 
 
 def test_many_classes_are_told_apart_by_colour_and_marker():
