@@ -11,9 +11,7 @@ from learning.svm_cases import raises
 from model_archives import archive, members_of
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import cross_val_score
 
 from kerntest import SVM, KernelPCA, KernelRidge, parse_kernel, train_kpca, train_ridge, train_svm
 from kerntest.errors import ModelError, UsageError
@@ -200,20 +198,6 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "code", "options"), REFUSED)
 def test_options_that_cannot_be_are_refused_at_once(name, code, options):
     raises(UsageError, code, lambda: type(LEARNERS[name][0])(**options))
-
-
-def test_learners_stand_in_pipelines_and_cross_validations():
-    assert make_pipeline(StandardScaler(), SVM(C=10.0)).fit(X, CLASSES).score(X, CLASSES) > 0.9
-    chosen = make_pipeline(KernelPCA(2), SVM()).fit(X, CLASSES)
-    assert set(chosen.predict(X)) == {0, 1}
-    assert cross_val_score(KernelRidge(0.01), X, NUMBERS, cv=3).shape == (3,)
-    named = np.array(["no", "yes"])[CLASSES]
-    held_out = cross_val_predict(SVM(probability=True), X, named, cv=3, method="predict_proba")
-    np.testing.assert_allclose(held_out.sum(axis=1), 1.0, rtol=1e-12)
-    assert SVM().fit(X, named).classes_.tolist() == ["no", "yes"]
-    assert (hasattr(SVM(), "predict_proba"), hasattr(SVM(task="regress").fit(X, NUMBERS), "classes_")) == (False, False)
-    search = GridSearchCV(SVM(), {"C": [0.1, 10.0]}, cv=3).fit(X, CLASSES)
-    assert search.best_params_["C"] in {0.1, 10.0}
 
 
 @every

@@ -165,6 +165,23 @@ def test_the_largest_decision_is_of_the_predicted_class(method, classes):
     np.testing.assert_array_equal(machine.classes_[places], machine.predict(rows))
 
 
+def test_methods_are_there_where_they_mean_something():
+    given = {
+        "decision_function": (SVM(), SVM(task="one-class")),
+        "predict_proba": (SVM(probability=True),),
+        "score": (SVM(), SVM(task="regress")),
+        "score_samples": (SVM(task="one-class"),),
+    }
+    for name, there in given.items():
+        for learner in (SVM(), SVM(probability=True), SVM(task="regress"), SVM(task="one-class")):
+            expected = repr(learner) in map(repr, there) or (
+                name in {"decision_function", "score"} and learner.probability
+            )
+            assert hasattr(learner, name) == expected
+            assert hasattr(learner.fit(X, NUMBERS > 0 if learner.task == "classify" else NUMBERS), name) == expected
+            assert hasattr(learner, "classes_") == (learner.task == "classify")
+
+
 def test_one_class_is_in_front_of_its_offset():
     machine = SVM(task="one-class", nu=0.3)
     inside = machine.fit_predict(X)
