@@ -90,7 +90,7 @@ class Matrix(ABC):
         return outputs
 
     def square(self, rows: NDArray[np.intp], dtype: type = np.float64) -> Entries:
-        """Return the entries of some rows with one another: one of two that are equal is made, in strips that stay in the cache."""
+        """Return the entries of ascending rows with one another; of two that are equal one is made."""
         n = len(rows)
         K: Entries = np.empty((n, n), dtype)
         step = STRIP // (4 * n + 1) + 4 * FEWEST_ROWS

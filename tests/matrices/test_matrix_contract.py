@@ -120,12 +120,17 @@ def test_diagonal_and_whole_rows(matrix):
 def test_products_and_outputs(matrix, rows, monkeypatch):
     matrix, K = matrix
     monkeypatch.setattr("kerntest.matrices.matrix.STRIP", 100)
+    monkeypatch.setattr("kerntest.matrices.matrix.FEWEST_ROWS", 1)
     beta = np.where(np.arange(len(K)) % 3, np.linspace(-1, 2, len(K)), 0.0)
     chosen = np.flatnonzero(beta)
     expected = (K @ beta)[slice(None) if rows is None else rows]
     assert_close(matrix.products(chosen, beta[chosen], rows), expected, scale=len(K) * np.abs(K).max())
     assert_close(matrix.outputs(beta, rows), expected, scale=len(K) * np.abs(K).max())
     assert not matrix.outputs(np.zeros(len(K))).any()
+    for ascending in (np.arange(len(K)), np.arange(1, len(K), 2), np.empty(0, dtype=int)):
+        square = matrix.square(ascending)
+        assert_close(square, K[np.ix_(ascending, ascending)], scale=np.abs(K).max())
+        assert matrix.square(ascending, np.float32).dtype == np.float32
 
 
 @pytest.mark.parametrize("kept_bytes", [0, 2**31])

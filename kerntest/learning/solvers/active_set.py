@@ -35,6 +35,8 @@ SETTLED = 0.1
 STUCK_STEP = 1e-5
 # What a line search may leave of the slope that it starts from.
 ENOUGH = 0.1
+# A step of kept sets that is shorter leads nowhere; bands that are not narrower by this factor are not widened again.
+SHORT, TRIED = 0.5, 2.0
 # From this width down, each stage ends with an attempt of the active set method to finish.
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.5, 2
 
@@ -183,7 +185,7 @@ def newton(
     """
     problem, end = system.problem, min(start, end if finish is None else finish[1])
     y, C, o, largest = problem.signs, problem.costs, problem.margins, float(problem.costs.max())
-    h, taken, inner, rounding, predicted = start, 0, 0, 0, False
+    h, wider, taken, inner, rounding, predicted = start, start, 0, 0, 0, False
     above, wanted, ridges, z, sets = _narrowed(problem, h, f, b)
     while True:
         taken += 1
@@ -194,8 +196,12 @@ def newton(
         changed = _changed(sets, there, moved)
         slopes = float(beta @ along) + problem.total * (b_new - b), float(direction @ along)
         step = _line_search(problem, (z, z_new), moved, slopes, h) if changed else 1.0
-        if step == 0.0 and predicted:
-            sets, predicted = _band(z, h), False
+        if predicted and step < SHORT:
+            # Sets that lead nowhere say that the band is too narrow yet; where it is hardly narrower, it begins anew.
+            predicted = h * TRIED < wider
+            h = math.sqrt(h * wider) if predicted else h
+            above, wanted, ridges, z, band = _narrowed(problem, h, f, b)
+            sets = sets if predicted else band
             continue
         predicted = False
         if step == 0.0 and rounding < ROUNDING_STEPS:
@@ -208,18 +214,17 @@ def newton(
             sets = _band(z, h)
         inner += 1
         over = taken == steps
-        # In single precision the last few rows may go to and fro without end.
         few = changed <= SETTLED * len(free)
+        # In single precision the last few rows may go to and fro without end; of rows that are all at their bounds a narrower
+        # band says more.
         stuck = finish is None and few and step < STUCK_STEP
-        # Of rows that are all at their bounds a narrower band says more.
-        enough = stuck or (step == 1.0 and (not len(free) or (few and h > end)))
-        if not (changed == 0 or inner >= STAGE_STEPS or step == 0.0 or over or enough):
+        settled = step == 1.0 and (not len(free) or (few and h > end))
+        if not (changed == 0 or inner >= STAGE_STEPS or step == 0.0 or over or stuck or settled):
             continue
         if finish is not None and h <= FINISH_WIDTH and step == 1.0:
-            ridge, tolerance = finish
-            ways = Falling(max(ridge, h * FINISH_FACTOR / largest), ridge, FINISH_FACTOR, tolerance)
-            guess = Sets(there.free.copy(), there.upper.copy())
-            point, good = active_set(system, guess, ways, patience=FINISH_PATIENCE, abort=len(free) + 10)
+            ways = Falling(max(finish[0], h * FINISH_FACTOR / largest), finish[0], FINISH_FACTOR, finish[1])
+            guess, abort = Sets(there.free.copy(), there.upper.copy()), len(free) + 10
+            point, good = active_set(system, guess, ways, patience=FINISH_PATIENCE, abort=abort)
             if point.reached:
                 return point
             if good is not None:
@@ -231,7 +236,7 @@ def newton(
             change = y * a - beta
             f = f + system.outputs(change) if change.any() else f
             return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), changed == 0, h / largest)
-        h, inner, predicted = max(h * factor, end), 0, True
+        wider, h, inner, predicted = h, max(h * factor, end), 0, True
         # What is free and what is at its bound stays so for the first step of a narrower band.
         above, wanted, ridges, z, _ = _narrowed(problem, h, f, b)
         sets = there
