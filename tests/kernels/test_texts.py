@@ -193,6 +193,14 @@ def test_overflow_is_an_error_that_names_the_kernel(text):
     assert (caught.value.exit_code, "scale the columns" in caught.value.hint) == (4, True)
 
 
+def test_what_is_open_has_no_values():
+    with pytest.raises(UsageError, match="has no bandwidth yet"):
+        parse_kernel("linear + laplacian")(np.eye(2))
+    for text in ("price: gaussian", "additive(1)"):
+        with pytest.raises(UsageError, match="but not of which table"):
+            parse_kernel(text)(np.eye(2))
+
+
 # What a text means for the columns of a table
 
 

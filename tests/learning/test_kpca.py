@@ -152,6 +152,16 @@ def test_what_a_reader_of_components_must_know_is_told(components, kernel, rows,
         np.testing.assert_allclose(found.explained_variance_ratio_.sum(), 1.0, rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize("count", [1, 30, 38, 120])
+def test_any_number_of_components_is_the_first_so_many(count):
+    found = KernelPCA(count, "gaussian(3)", scale="none").fit(X)
+    expected = KernelPCA(N - 1, "gaussian(3)", scale="none", solver="dense").fit(X)
+    assert found.fit_.solver == ("lanczos" if count <= 38 else "dense")
+    np.testing.assert_allclose(
+        found.eigenvalues_, expected.eigenvalues_[:count], rtol=0, atol=1e-12 * expected.eigenvalues_[0]
+    )
+
+
 def test_columns_go_with_components_by_correlations_and_shares_of_variance():
     table = frame().assign(same=1.0)
     result = train_kpca(table, components=3)

@@ -85,6 +85,13 @@ def test_one_cluster_to_learn_from_is_not_left_out():
     assert train_ridge(patients(2, 40), "y", exclude="cls", cluster="patient").n_clusters == 2
 
 
+def test_copies_of_a_row_in_two_clusters_join_them():
+    once = patients(12, 5)
+    table = pd.concat([once, once.assign(patient="q" + once["patient"])], ignore_index=True)
+    result = train_ridge(table, "y", exclude="cls", cluster="patient")
+    assert result.n_clusters == 12
+
+
 def test_a_cluster_must_be_a_column_of_its_own():
     for wrong, message in (("cls", "cannot be target or weight and cluster="), ("patiend", "'patiend' is not in")):
         with pytest.raises(UsageError, match=message):
