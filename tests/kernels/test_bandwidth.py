@@ -3,8 +3,6 @@
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kerntest import parse_kernel
 from kerntest.errors import UndecidedError
@@ -56,17 +54,6 @@ def test_rows_beyond_the_range_of_numbers_have_no_bandwidth_and_no_other_warning
         BandwidthChooser(points, 0).median("euclidean", None)
 
 
-@settings(deadline=None)
-@given(seed=st.integers(0, 1000), metric=st.sampled_from(list(METRICS)), n=st.integers(2, 40))
-def test_blind_to_the_order_of_the_rows(seed, metric, n):
-    points = points_of(n, seed)
-    if not (naive_distances(points, metric) > 0).any():
-        return
-    shuffled = points.take(np.random.default_rng(seed).permutation(n))
-    found, other = (BandwidthChooser(one, 0).distances(metric, None) for one in (points, shuffled))
-    np.testing.assert_allclose([other.low, other.median], [found.low, found.median], rtol=1e-12)
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_beyond_2000_rows_a_sample_of_pairs_is_close(metric, monkeypatch):
     points = Points(np.random.default_rng(2).normal(size=(2100, 3)), points_of(2100).codes)
@@ -111,14 +98,6 @@ def test_it_follows_the_numeric_columns_where_there_are_any():
     assert finest("gaussian", points) == finest("gaussian", numbers_only, categories=())
     many = Points(np.empty((100, 0)), np.random.default_rng(0).integers(0, 2, size=(100, 12)))
     assert finest("hamming", many, (), tuple("abcdefghijkl")) < -1
-
-
-def test_of_several_groups_it_is_the_finest():
-    rng = np.random.default_rng(5)
-    points = Points.of(np.column_stack([rng.normal(size=200), rng.lognormal(sigma=2, size=200)]))
-    narrow, wide = (finest(f"{name}: gaussian", points, ("a", "b"), ()) for name in "ab")
-    assert finest("a: gaussian; b: gaussian", points, ("a", "b"), ()) == min(narrow, wide)
-    assert narrow != wide
 
 
 @pytest.mark.parametrize("off", [-1e-15, 0.0, 1e-15])

@@ -13,10 +13,8 @@ from kerntest.matrices.matrix import (
     CentredMatrix,
     GivenMatrix,
     lanczos,
-    largest_entries,
     leading_eigenpairs,
     matrix_of,
-    signed,
 )
 
 ENGINE = Engine(2)
@@ -108,14 +106,6 @@ def test_eigenvalues_of_any_multiplicity_are_all_found_and_no_more_than_the_rank
         (given_matrix([[2.0]]), 0),
     ):
         assert len(leading_eigenpairs(matrix, 10, solver=solver).values) == rank
-
-
-def test_of_entries_equal_but_for_rounding_the_first_gives_the_sign():
-    for off in (-1e-15, 0.0, 1e-15):
-        turned = signed(np.array([[-0.5, 0.1, 1.0], [0.5 + off, -0.7, -2.0], [0.2, 0.7 - off, 0.0]]))
-        expected = np.array([[0.5, -0.1, -1.0], [-0.5, 0.7, 2.0], [-0.2, -0.7, 0.0]])
-        np.testing.assert_allclose(turned, expected, rtol=0, atol=1e-14)
-    assert largest_entries(np.array([[0.7], [-0.7 * (1 + 1e-6)]])).tolist() == [1]
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

@@ -109,13 +109,6 @@ def test_blocks_are_the_entries_and_arrays_of_their_own(matrix, selection):
     assert_close(matrix.block(rows, columns), expected, scale=np.abs(K).max())
 
 
-def test_diagonal_and_whole_rows(matrix):
-    matrix, K = matrix
-    assert (matrix.n, len(matrix.diagonal)) == (len(K), len(K))
-    assert_close(matrix.diagonal, np.diag(K), scale=np.abs(K).max())
-    assert_close(matrix.rows(np.array([5, 0])), K[[5, 0]], scale=np.abs(K).max())
-
-
 @pytest.mark.parametrize("rows", [None, np.array([3, 3, 0]), np.empty(0, dtype=int)])
 def test_products_and_outputs(matrix, rows, monkeypatch):
     matrix, K = matrix
