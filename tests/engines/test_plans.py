@@ -72,6 +72,11 @@ def test_plans_are_told_from_so_many_rows_on_and_inside_only():
     assert len(heard) == 1
 
 
+def test_threads_of_a_function_keep_the_memory_of_the_choice():
+    with pytest.raises(UndecidedError, match="memory= allows 200 MB"), kerntest.compute_on(memory="200MB", threads=4):
+        kerntest.mmd_test(normal(30_000, 5), normal(30_000, 5, 1), threads=2)
+
+
 def rows_of(n, seed=0):
     x = normal(n, 3, seed)
     return pd.DataFrame(x, columns=["a", "b", "c"]).assign(
@@ -112,6 +117,16 @@ def test_an_explanation_is_counted_step_by_step():
     test, explained = plans(4000, kernel="a: gaussian(1)")
     assert explained.work == (*test.work, "tests of 4 columns alone")
     assert explained.memory_bytes > test.memory_bytes
+
+
+def test_fewer_threads_are_used_where_the_memory_is_short():
+    x, y = normal(20_000, 5), normal(20_000, 5, seed=1)
+    run = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
+    plenty = planned(lambda: kerntest.hsic_test(x, y, **run), threads=16)
+    short = planned(lambda: kerntest.hsic_test(x, y, **run), threads=16, memory=plenty.memory_bytes // 2)
+    assert plenty.where == "16 threads of this process"
+    assert int(short.where.split()[0]) < 16
+    assert short.memory_bytes <= plenty.memory_bytes // 2
 
 
 def test_what_would_be_refused_has_no_plan():

@@ -285,6 +285,24 @@ def test_missing_values_are_refused_left_out_or_left_empty(applied, changed, mod
         applied(model, nothing, missing="drop")
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("size", "oops", r"line \d+: column 'size' holds 'oops', which is not a number"),
+        ("size", "inf", r"line \d+: column 'size' holds 'inf', which is not a finite number"),
+        ("size", "007", "column 'size' holds '007', which is not a number"),
+        ("day", "soon", r"line \d+: column 'day' holds 'soon', which is not a date"),
+        ("colour", "violet", r"line \d+: column 'colour' holds 'violet', unknown to .*kind.kt, in 1 row"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_line(applied, changed, column, value, message):
+    for options, holes in (({"block": 700}, {}), ({"missing": "drop"}, {(20, "day"): "", (398, "day"): ""})):
+        path = changed({(401, column): value, **holes})
+        with pytest.raises(DataError, match=message) as caught:
+            applied("kind", path, **options)
+        assert value in path.read_text().splitlines()[caught.value.where["line"] - 1]
+
+
 def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder, tmp_path):
     train_kpca(
         folder / "train.csv", columns="size,weight", kernel="linear", scale="none", output=tmp_path / "linear.kt"

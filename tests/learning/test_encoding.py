@@ -278,6 +278,12 @@ def test_unknown_categories_can_be_taken_as_different_from_all_known_ones(table,
     assert report.to_dict()["unknown"] == [{"column": "a", "values": ["Trier", "Berlin"], "rows": 3}]
 
 
+def test_missing_values_are_refused(table, model):
+    row = "1,Ulm,true,2024-01-01,007"
+    with pytest.raises(DataError, match=r"new\.csv has 1 missing value: age 1 \(the first in line 3\)"):
+        model.predict(table(f"{HEADER},note", f"{row},y", ",Ulm,true,2024-01-01,007,x"))
+
+
 # Values that are not there, or no numbers.
 
 

@@ -152,6 +152,12 @@ def test_what_a_reader_of_components_must_know_is_told(components, kernel, rows,
         np.testing.assert_allclose(found.explained_variance_ratio_.sum(), 1.0, rtol=1e-12, atol=0)
 
 
+def test_eigenvalues_that_have_not_converged_are_told(monkeypatch):
+    monkeypatch.setattr("kerntest.matrices.matrix.STEPS", 2)
+    found = KernelPCA(5, "gaussian(0.3)", solver="lanczos", scale="none").fit(X)
+    assert "--solver dense" in found.fit_.warnings[-1]
+
+
 @pytest.mark.parametrize("count", [1, 30, 38, 120])
 def test_any_number_of_components_is_the_first_so_many(count):
     found = KernelPCA(count, "gaussian(3)", scale="none").fit(X)
@@ -160,6 +166,17 @@ def test_any_number_of_components_is_the_first_so_many(count):
     np.testing.assert_allclose(
         found.eigenvalues_, expected.eigenvalues_[:count], rtol=0, atol=1e-12 * expected.eigenvalues_[0]
     )
+
+
+def test_columns_that_the_kernel_does_not_see_are_not_asked_for(tmp_path):
+    table = frame()
+    found = KernelPCA(2, "size, price: gaussian(1)").fit(table)
+    assert found.model.encoder.names == ("size", "price")
+    fewer = found.transform(table[["price", "size"]])
+    assert_close(fewer, found.transform(table), condition=spread(found), share=SAME_MACHINE)
+    result = train_kpca(table, kernel="size, price: gaussian(1)", output=tmp_path / "m.kt")
+    assert result.columns == ("size", "price")
+    assert result.columns_left_out == ("colour", "when", "new")
 
 
 def test_columns_go_with_components_by_correlations_and_shares_of_variance():
@@ -247,3 +264,8 @@ def test_scores_of_another_shape_are_refused():
     for wrong in (np.zeros(3), np.zeros((2, 2)), np.full((1, 3), np.nan), [["a", "b"]], [[1.0, 2.0], [3.0]], None):
         with pytest.raises(DataError, match=r"scores have shape \(rows, 3\) and are finite numbers, not of"):
             found.inverse_transform(wrong)
+    given = KernelPCA(2, "precomputed").fit(np.eye(5) + 1)
+    with pytest.raises(UsageError, match="no columns to go back to"):
+        given.inverse_transform(np.zeros((1, 2)))
+    with pytest.raises(DataError, match="4 columns"):
+        given.transform(np.ones((2, 4)))

@@ -160,6 +160,15 @@ def test_no_cluster_is_seen_where_there_is_none():
         assert "--cluster" not in warnings_of(few.assign(cls="u", shop=np.repeat(np.arange(12), 2)), columns="a,b,c")
 
 
+def test_test_rows_in_another_unit_are_told(tmp_path):
+    table, percents = noise().round(3), noise().round(3)
+    percents["a"] = [f"{100 * value:.1f}%" for value in percents["a"]]
+    table.to_csv(tmp_path / "a.csv", index=False)
+    percents.to_csv(tmp_path / "b.csv", index=False)
+    found = train_ridge(str(tmp_path / "a.csv"), target="y", columns="a,b", test=str(tmp_path / "b.csv"))
+    assert any("column 'a' is written as plain number in " in warning for warning in found.warnings)
+
+
 def test_a_seed_draws_the_same_parts_of_copied_rows_in_every_version():
     drawn = np.random.default_rng(5).normal(size=(30, 3)).round(6)
     table = pd.DataFrame(np.vstack([drawn, drawn[:15]]), columns=list("abc"))

@@ -9,14 +9,31 @@ from command_line import ROOT, run_here
 from learning.svm_cases import raises, wave
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import KernelRidge, train_ridge
+from kerntest import KernelRidge, parse_kernel, train_ridge
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
+from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import smoothest
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import least_squares
-from kerntest.learning.solvers.preimage import largest_first
+from kerntest.learning.solvers.preimage import PreImageSearch, largest_first
 from kerntest.matrices.matrix import largest_entries
+
+
+def test_a_factor_of_low_rank_changes_nothing(monkeypatch):
+    X, y = wave(300, 1)
+    monkeypatch.setattr(least_squares, "LEAST_ROWS", 250)
+    thin = KernelRidge(threads=1).fit(X, y)
+    monkeypatch.setattr(least_squares, "LEAST_ROWS", 10**9)
+    dense = KernelRidge(threads=1).fit(X, y)
+    assert thin.lambda_ == dense.lambda_
+    for one, other in zip(thin.grid_.cells, dense.grid_.cells, strict=True):
+        np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
+        np.testing.assert_allclose(one.effective_df, other.effective_df, rtol=1e-4)
+    rest = wave(40, 1, seed=1)[0]
+    found, expected = (one.predict(rest, return_std=True) for one in (thin, dense))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -58,9 +75,11 @@ def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
     monkeypatch.setattr(ridge_fit, "CHOOSING_ROWS", 100)
     monkeypatch.setattr(least_squares, "ROWS_PER_CENTRE", 2)
     told = []
-    train_ridge(
+    result = train_ridge(
         np.column_stack([X, y]), "x3", features="nystroem:40", threads=1, progress=lambda *one: told.append(one)
     )
+    # For very many rows lambda is chosen on some.
+    assert result.grid.n_rows == 100
     shares = [done / total for done, total in told]
     assert len(shares) > 12
     assert shares == sorted(shares)
@@ -99,6 +118,21 @@ def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(mon
     monkeypatch.setattr(ridge_fit, "MEMORY", 10**9)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge(features="fourier:50").fit(X, y))
     assert error.message == "fourier:50 is too much for 200 rows"
+
+
+def searched(kernel, centres, weights, start):
+    """Return pre-images that are looked for from `start` on, and from the first centres."""
+    scores, of_centres = np.zeros((len(weights), 1)), np.zeros((len(centres), 1))
+    search = PreImageSearch(parse_kernel(kernel), Points.of(centres))
+    return search.find(weights, scores, of_centres, Engine(1), Points.of(start))
+
+
+@pytest.mark.parametrize(("weights", "settles"), [([-1.0, -0.5], False), ([1.0, -0.5], True)])
+def test_where_all_weights_repel_the_best_place_is_given_and_said_not_to_have_settled(weights, settles):
+    found = searched("gaussian(1)", np.array([[0.0], [5.0]]), np.array([weights]), np.array([[5.0]]))
+    assert found.converged.all() == settles
+    # Of places that all repel, the one where the sum is least below 0.
+    np.testing.assert_allclose(found.points.numeric, [[0.0]] if settles else [[5.0]], rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -12,9 +12,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgba
 
 from kerntest import SVM, KernelRidge, train_kpca, train_ridge, train_svm
-from kerntest.learning.fit_pictures import (
-    draw_search,
-)
+from kerntest.learning.fit_pictures import Predicted, draw_residuals, draw_scree, draw_search, draw_truth
 from kerntest.learning.machines.decision_pictures import draw_confusion, draw_roc
 from kerntest.report.panels import COLOUR_Y, COLOURS, POINTS_DRAWN, figure
 from kerntest.report.results.learning_record import GridCell, GridSearch, RidgeCell, RidgeGrid
@@ -249,6 +247,13 @@ def test_a_column_of_dates_has_dates_below_it():
     assert any("Apr" in text for text in tick_labels(panels(made)[0], "x"))
 
 
+def test_without_intervals_or_test_rows_a_fit_shows_neither():
+    _, made = drawn_by(train_svm, numbers(1), target="y", task="regress", epsilon=0.1)
+    assert legend(made.axes[0]) == ["tube of epsilon 0.1", "training rows", "fit"]
+    _, made = drawn_by(train_ridge, numbers(1), target="y", intervals=False)
+    assert legend(made.axes[0]) == ["training rows", "fit"]
+
+
 def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_grid():
     _, made = drawn_by(train_ridge, numbers(3), target="y")
     truth, residuals, grid = panels(made)
@@ -261,6 +266,19 @@ def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_g
     assert [axis.get_ylabel() for axis in panels(made)[:3]] == ["x1", "x2", "y"]
     # A kernel with two scales has multiples of its bandwidths.
     assert "bandwidth / median = " in panel(made, "Leave-one-out: ").get_title()
+
+
+@pytest.mark.parametrize("rows", [1, 5, 3 * POINTS_DRAWN])
+def test_few_and_equal_and_very_many_rows_can_be_drawn(rows):
+    same = np.ones(rows)
+    for axis in (
+        drawn(draw_truth, Predicted(HOSTILE[3], same, same, HOSTILE[5], same, 0.5)),
+        drawn(draw_residuals, Predicted(HOSTILE[0], same, same, HOSTILE[3])),
+    ):
+        assert len(points(axis)) == min(rows, POINTS_DRAWN)
+    low, high = axis.get_ylim()
+    assert low == -high
+    assert [line.get_ydata()[0] for line in axis.lines] == [0.0, 0.0, 0.0]
 
 
 COMPONENTS = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc")).assign(
@@ -309,3 +327,10 @@ def test_one_component_alone_is_drawn_over_the_rows(color):
     axis = panel(components(color, 1)[1], "Rows on the component")
     assert axis.get_ylabel() == "row"
     assert sorted(row for _, row in points(axis)) == list(range(1, 61))
+
+
+def test_of_very_many_components_the_first_are_drawn():
+    axis = drawn(draw_scree, (0.01,) * 80, 0.8)
+    assert len(axis.patches) == 50
+    assert axis.get_title() == "Scree: 80 % explained\n(the first 50 of 80)"
+    assert [text.get_text() for text in drawn(draw_scree, (0.4, 0.25, 0.1), 0.75).texts] == ["40", "25", "10"]

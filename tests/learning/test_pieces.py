@@ -121,6 +121,19 @@ def test_whoever_works_on_the_pieces_gives_the_same_table_and_the_same_report(fo
         assert_alike(other, found[0], run)
 
 
+def test_the_size_of_the_pieces_changes_nothing(folder, elsewhere, monkeypatch):
+    output = folder / "out.parquet"
+    layouts = ("tiny.parquet", "one.parquet")
+    expected = [table_and_report(folder, "svm", folder / one, output, block=20, threads=1) for one in layouts]
+    monkeypatch.setattr("kerntest.data.formats.parquet.PIECES_EACH", 1)
+    elsewhere(Elsewhere())
+    for together, parts in ((1, 1), (3, 2), (50, 40)):
+        monkeypatch.setattr("kerntest.data.formats.parquet.PIECE_BLOCKS", together)
+        monkeypatch.setattr("kerntest.data.formats.parquet.GROUP_PARTS", parts)
+        for one, before in zip(layouts, expected, strict=True):
+            assert_alike(table_and_report(folder, "svm", folder / one, output, block=20), before)
+
+
 def test_what_only_this_process_can_read_is_sent_as_rows(folder, tmp_path, elsewhere, monkeypatch):
     expected, _ = table_and_report(folder, "svm", folder / "groups.parquet", tmp_path / "out.csv", block=50)
     packed = pa.compress((folder / "groups.parquet").read_bytes(), codec="gzip", asbytes=True)
@@ -134,6 +147,39 @@ def test_what_only_this_process_can_read_is_sent_as_rows(folder, tmp_path, elsew
     monkeypatch.setattr(sys, "stdin", content)
     found, _ = table_and_report(folder, "svm", "-", tmp_path / "out.csv", block=50)
     assert_tables_alike(found, expected)
+
+
+@pytest.mark.parametrize(("block", "tasks"), [(5, ROWS // 5), (None, 0)])
+def test_a_huge_row_group_is_read_once_and_sent_as_rows_and_one_piece_is_not_sent(
+    folder, tmp_path, elsewhere, block, tasks
+):
+    expected, _ = table_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv", block=5, threads=1)
+    engine = elsewhere(Elsewhere())
+    found, _ = table_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv", block=block)
+    assert_tables_alike(found, expected)
+    assert engine.tasks == tasks
+
+
+@pytest.mark.parametrize("engine", [1, 3, Elsewhere()])
+def test_the_first_row_that_does_not_fit_is_told_and_nothing_is_written(folder, tmp_path, elsewhere, engine):
+    table = rows()
+    table.loc[[205, 255, 260], "size"] = np.nan
+    table.loc[[150, 310], "colour"] = "violet"
+    write_layouts(tmp_path, pa.Table.from_pandas(table))
+    elsewhere(engine)
+    output = tmp_path / "out.csv"
+    output.write_bytes(b"old")
+    for layout in ("groups.parquet", "one.parquet"):
+        with pytest.raises(DataError, match=r"'violet', unknown to .* in 1 row") as caught:
+            table_and_report(folder, "svm", tmp_path / layout, output, block=40)
+        assert caught.value.code == "data.unknown_level"
+        with pytest.raises(DataError, match=r"parquet, row 206: column 'size' has no value") as caught:
+            table_and_report(folder, "svm", tmp_path / layout, output, block=40, unknown="ignore", missing="error")
+        assert caught.value.where == {"file": str(tmp_path / layout), "row": 206, "column": "size"}
+        assert "missing='drop'" in caught.value.hint
+    with pytest.raises(DataError, match=r"row 6 of .*parts/4\.parquet: column 'size'"):
+        table_and_report(folder, "svm", tmp_path / "parts", output, block=40, unknown="ignore", missing="error")
+    assert output.read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("engine", [1, 3, Elsewhere()])

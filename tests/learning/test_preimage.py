@@ -73,6 +73,8 @@ def test_kernels_without_pre_images_are_refused_with_those_that_have_some(text):
     with pytest.raises(UsageError, match="pre-images") as caught:
         found.denoise(rows(3))
     assert "student-t" in caught.value.hint
+    with pytest.raises(UsageError, match="pre-images"):
+        KernelPCA(2, features="fourier:50").fit(rows(30)).denoise(rows(3))
 
 
 def test_linear_beside_categories_and_numbers_compared_by_equality_are_refused():

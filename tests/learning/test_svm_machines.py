@@ -280,6 +280,14 @@ def test_probabilities_of_two_classes_never_contradict_the_decision(options):
     assert machine.model.probabilities(np.array([[0.0]])).tolist() == [[0.5, 0.5]]
 
 
+def test_probabilities_are_of_machines_with_the_same_cost():
+    X, y = clouds(120, separation=1.0)
+    options = {"scale": "none", "probability": True, "tolerance": 1e-9}
+    # A kernel eight times as large costs an eighth.
+    one, other = (SVM(C=C, kernel=k, **options).fit(X, y) for C, k in ((8.0, "gaussian(1)"), (1.0, "8*gaussian(1)")))
+    close(one.predict_proba(X), other.predict_proba(X), 1e-5)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"kernel": "laplacian(3)"}, {"kernel": "student-t"}, {"task": "regress"}, {"task": "one-class"}, {"colour": True}],

@@ -216,3 +216,12 @@ def test_a_nu_below_the_smallest_share_is_not_said_to_separate_the_classes():
     assert "separate" not in caught.value.message
     least = float(caught.value.hint.split()[0].removeprefix("nu="))
     assert SVM(kernel="linear", nu=least).fit(X, mixed).fit_.converged
+
+
+def test_a_fit_that_says_nothing_is_told():
+    options = {"task": "regress", "epsilon": 100.0}
+    assert "predicted as the same number" in " ".join(
+        train_svm(TABLE.assign(y=X @ [3.0, -1.0]), "y", **options).warnings
+    )
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(40), unit="D")
+    assert "days since 1970-01-01" in " ".join(train_svm(TABLE.assign(y=days), "y", **options).warnings)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kerntest import parse_kernel
+from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.matrices import factor as factors
 from kerntest.matrices.factor import kernel_factor
@@ -70,3 +71,12 @@ def test_pivots_do_not_hang_on_rounding():
         assert sorted(factors._largest(left * (1 + off), 2)) == [1, 3]
         assert sorted(factors._largest(left * (1 + off), 5)) == [0, 1, 3, 4, 5]
         assert sorted(factors._largest(left * (1 + off), 7)) == list(range(7))
+
+
+@pytest.mark.parametrize(("text", "most"), [("fourier:4000", 0.05), ("nystroem:60", 1e-6)])
+def test_products_of_features_are_near_the_kernel(text, most):
+    points, kernel = points_of(60), parse_kernel("gaussian(1)")
+    features = factors.make_features(text, kernel, points, 0)
+    assert factors.feature_error(features, points, Engine(1), 0) < most
+    Z = features(points, Engine(1))
+    np.testing.assert_allclose(Z @ Z.T, kernel(points), rtol=0, atol=5 * most)
