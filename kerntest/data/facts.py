@@ -289,11 +289,13 @@ def described(column: Column, na: Sequence[str]) -> dict[str, Any]:
     low, high = float(values.min()), float(values.max())
     if kind == "date":
         return found | {"minimum": date_text(low), "maximum": date_text(high)}
+    # Not `np.quantile`, which loads numpy.ma: 10 ms.
+    halves = [(len(values) - 1) // 2, len(values) // 2]
     # Sums of huge numbers may overflow elsewhere.
     _, (mean,), (spread,) = standardize(values[:, None])
     moments = {
         "mean": float(mean),
-        "median": float(np.quantile(values, 0.5)),
+        "median": float((np.partition(values, halves)[halves] / 2).sum()),
         "deviation": float(spread) * (low < high),
     }
     return found | {"minimum": low, "maximum": high} | moments

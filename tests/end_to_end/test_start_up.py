@@ -26,7 +26,9 @@ def test_help_loads_little_more_than_click():
 def test_a_small_test_loads_only_what_it_uses(shop):
     files = (shop / "gaussian.csv", shop / "laplace.csv")
     as_table, as_json = modules_of(RUN, "mmd", *files), modules_of(RUN, "mmd", *files, "--json")
-    assert as_table.isdisjoint({"pandas", "scipy", "matplotlib", "pyarrow.parquet"})
+    unused = {"pandas", "scipy", "matplotlib", "pyarrow.parquet"}
+    assert as_table.isdisjoint(unused)
+    assert modules_of(RUN, "inspect", files[0]).isdisjoint(unused | {"numpy.ma", "numpy.random"})
     assert {"numpy", "pyarrow"} <= as_json
     assert "kerntest.report.drawing" not in as_json
     assert "kerntest.report.drawing" in as_table

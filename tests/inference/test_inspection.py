@@ -96,3 +96,13 @@ def test_the_verdicts_are_what_a_test_does():
     other = frame.assign(id=[f"s{i}" for i in range(40)])
     found = mmd_test(frame, other, exclude=by_use["refused"], permutations=1)
     assert list(found.columns_left_out) == by_use["left out"]
+
+
+@pytest.mark.parametrize(
+    "values", [[3.0, 1.0, 2.0], [4.0, 1.0, 2.0, 8.0], [5.0], [-1.7e308, 1.7e308, 1.6e308, 1.5e308]]
+)
+def test_medians_and_different_values_are_those_of_numpy(values):
+    column = one(pd.DataFrame({"a": [*values, values[0], np.nan]}))
+    kept = np.array([*values, values[0]])
+    assert column.median == pytest.approx(np.median(kept / 2) * 2, rel=1e-15)
+    assert column.different == len(values)

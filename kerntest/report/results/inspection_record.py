@@ -272,7 +272,8 @@ def _column_report(column: Column, table: Table) -> ColumnReport:
         name=column.name,
         type=type_of(column),
         missing=0 if type_of(column) == "other" else column.n_missing,
-        different=len(np.unique(column.values[~column.missing])),
+        # With counts, since without them numpy.ma is loaded: 10 ms.
+        different=len(np.unique(column.values[~column.missing], return_counts=True)[0]),
         levels=tuple(LevelCount(value, count) for value, count in frequent_levels(column)),
         **described(column, table.na),
         **use_of(column, table),
