@@ -139,6 +139,8 @@ def test_values_that_cannot_be_used_are_refused_with_their_place(tmp_path):
     x, y = two_frames()
     x.assign(price=np.where(np.arange(4000) == 3440, np.inf, x["price"])).to_parquet(tmp_path / "x.parquet")
     refused("row 3441: column 'price' holds 'inf'", "data.infinite_values", tmp_path / "x.parquet", y)
+    x[:0].to_parquet(tmp_path / "empty.parquet")
+    refused("empty.parquet has no rows", "data.no_rows", tmp_path / "empty.parquet", y)
     texts = x["price"].astype(str)
     stray = padded(x.assign(price=texts.where(np.arange(4000) != 3400, "oops")), tmp_path / "stray.csv")
     message = "line 3402: column 'price' holds 'oops', which is not a number"
