@@ -31,6 +31,12 @@ def test_the_bound_of_min_effect_names_its_kernel(kerntest, shop):
     assert "another kernel" not in kerntest("mmd", *files, "--min-effect", "0.01", "--kernel", "gaussian(1)").out
 
 
+def test_a_screen_says_how_many_pairs_it_does_not_show(kerntest, shop):
+    arguments = ["hsic", shop / "wine.csv", "--pairwise", "--permutations", "20", "-q"]
+    assert len(json.loads(kerntest(*arguments, "--json").out)["pairs"]) == 14 * 13 / 2
+    assert "and 61 more: --format csv shows all" in kerntest(*arguments).out
+
+
 def test_what_a_hint_recommends_for_missing_values_runs(kerntest, tmp_path):
     (tmp_path / "gaps.csv").write_text("a,b,y\n1,,3\n2,5,\n3,4,4\n5,6,7\n", encoding="utf-8")
     assert "--exclude" not in kerntest("ridge", tmp_path / "gaps.csv", "--target", "y").err
