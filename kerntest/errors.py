@@ -186,12 +186,12 @@ DataWarning = KerntestWarning
 
 
 def warn_of(texts: Iterable[str]) -> None:
-    """Emit each text once as a `KerntestWarning`, at the line that called kerntest."""
+    """Emit each text once as a `KerntestWarning`, at the line that called kerntest, and with its arguments."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "kerntest":
         level, frame = level + 1, frame.f_back
     for text in dict.fromkeys(texts):
-        warnings.warn(text, KerntestWarning, stacklevel=level)
+        warnings.warn(in_python(text), KerntestWarning, stacklevel=level)
 
 
 def telling(function: _Function) -> _Function:

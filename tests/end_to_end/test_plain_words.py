@@ -66,7 +66,8 @@ def test_errors_speak_to_who_called_in_python_or_typed(kerntest, table):
             else:
                 with pytest.raises(UsageError) as caught:
                     package.hsic_test(table, **{f"{name}_columns": "a" for name in wrong})
-                error = f"{pickle.loads(pickle.dumps(caught.value))} {caught.value.hint}"
+                error = pickle.loads(pickle.dumps(caught.value))
+                error = f"{error} {error.hint}"
             assert told in error
 
 
