@@ -287,6 +287,17 @@ csv_options = stacked(
     _csv("--comment", metavar="TEXT", help="Lines that begin so, such as '#', are no rows."),
 )
 TABLE = stacked(COLUMNS, SCALE, csv_options, MISSING)
+LEARNED_TABLE = stacked(
+    COLUMNS,
+    _rows(
+        "--scale",
+        of=("standardize", "together", "none"),
+        help="standardize brings every numeric column to mean 0 and standard deviation 1; together divides all by one "
+        "number, for columns of one unit such as pixels or channels; none leaves the units.",
+    ),
+    csv_options,
+    MISSING,
+)
 
 
 def test_options(features: str, usual: str) -> Callable[[AnyCommand], AnyCommand]:

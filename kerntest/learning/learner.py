@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from kerntest.engines.engine import engine_of, prepare_fit
 from kerntest.errors import UsageError, one_of, positive, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_file import save_model
+from kerntest.learning.rows.encoding import Scale
 from kerntest.learning.rows.leakage import guarded, told_of_shared
 from kerntest.learning.rows.training_rows import (
     Classes,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.learning.rows.encoding import Encoder, Scale
+    from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
     from kerntest.report.panels import Panel
 
@@ -82,7 +83,7 @@ class LearnerOptions(_Kernelled):
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         engine_of(self.threads)
-        one_of("scale", self.scale, ("standardize", "none"))
+        one_of("scale", self.scale, get_args(Scale))
         whole_number("seed", self.seed, at_least=0)
         check_kernel(self.kernel)
         if self.bandwidth not in self.BANDWIDTHS:

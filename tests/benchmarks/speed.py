@@ -1,6 +1,6 @@
 """Speed, as ratios to peers in one run.
 
-    python tests/benchmarks/speed.py [mmd hsic screens svm classes ridge kpca start gpu] [--large] [--runs 3] [--processor]
+    python tests/benchmarks/speed.py [mmd hsic screens svm classes ridge kpca start gpu grid] [--large] [--runs 3] [--processor]
 
 Needs the extra `benchmark`; a peer that is not installed is left out. Every figure is the median of interleaved runs of the
 whole work, in seconds of the clock or, with --processor, of processors. The ratio is to the fastest peer; below 1 kerntest
@@ -15,6 +15,7 @@ classes    fits and predictions of many classes, one against one, against those 
 ridge      a grid of 20 lambdas and 10 bandwidths by leave-one-out against GridSearchCV(KernelRidge) with 5 folds of it
 kpca       the leading components, against the solvers of scikit-learn's KernelPCA
 start      processor time of a command against that of importing what it needs (aims: 1.5 and 2)
+grid       costs and bandwidths by 5 folds against GridSearchCV(SVC) on the same cells, on one thread
 gpu        tests on a GPU against the threads of this machine; KERNTEST_DEVICE=cpu runs its code without one
 
 --large adds what takes minutes each.
@@ -28,12 +29,14 @@ import warnings
 from functools import partial
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 from measure import Case, clock, compare, installed, parser_of, processor_seconds
 from threadpoolctl import threadpool_limits
 
-from kerntest import SVM, DataWarning, KernelPCA, KernelRidge, compute_on, hsic_pairs, hsic_test, mmd_test
+from kerntest import SVM, DataWarning, KernelPCA, KernelRidge, compute_on, hsic_pairs, hsic_test, mmd_test, train_svm
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 SHAPES = tuple(product((400, 2_000, 10_000), (1, 5, 20)))
@@ -345,7 +348,77 @@ def same(ours, theirs):
     )
 
 
-TABLES = {table.__name__: table for table in (mmd, hsic, screens, svm, classes, ridge, kpca, start, gpu)}
+def grid(*, large):
+    """Costs and bandwidths by 5 folds, the cells of both sides the same."""
+    if not installed("sklearn"):
+        return
+    from scipy.spatial.distance import pdist
+    from sklearn.datasets import make_classification, make_moons
+
+    made_of = {"n_features": 20, "n_informative": 8, "n_redundant": 4, "flip_y": 0.05, "class_sep": 0.7}
+    cases = [
+        (name, made, count)
+        for n, count in ((1000, 10), (5000, 5))[: 1 + large]
+        for name, made in (
+            (f"moons, {n:,} rows", make_moons(2 * n, noise=0.3, random_state=0)),
+            (f"20 columns, {n:,} rows", make_classification(2 * n, **made_of, random_state=0)),
+        )
+    ]
+    if large:
+        cases.append(("overlapping counts, 4,601 rows, 57 columns", counts(2 * 4601, 57), 5))
+    for name, (columns, y), count in cases:
+        n, X = len(columns) // 2, standardised(columns)
+        median = np.median(pdist(X[:1000]))
+        costs = tuple(np.logspace(-2 if count == 10 else -1, 3, count).tolist())
+        multiples = tuple((2.0 ** np.linspace(*((-3, 3) if count == 10 else (-2, 2)), count)).tolist())
+        peers = {"GridSearchCV": partial(svc_grid, X[:n], y[:n], costs, median * np.array(multiples))}
+        ours = partial(svm_grid, X[:n], y[:n], costs, multiples)
+        told = partial(chosen_cell, X[n:], y[n:])
+        with threadpool_limits(1):
+            yield Case(f"grid of {count * count} cells, {name}", ours, peers, told, runs=1)
+
+
+def counts(n, d, seed=0):
+    """Rates of words in percent, most of them zero, in two classes that overlap."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.394
+    base, shift = rng.gamma(0.5, 0.4, d), np.exp(rng.normal(0, 0.6, d) * (rng.random(d) < 0.5))
+    rate = np.where(y[:, None], base * shift, base / shift) * rng.gamma(0.5, 2.0, (n, d))
+    return np.where(rng.random((n, d)) < 0.35, rate * rng.gamma(1.0, 1.0, (n, d)), 0.0), y.astype(int)
+
+
+def svm_grid(X, y, costs, multiples):
+    import kerntest.learning.machines.svm as machines
+
+    usual = machines.COSTS, machines.MULTIPLES
+    machines.COSTS, machines.MULTIPLES = costs, multiples
+    try:
+        names = [f"x{place}" for place in range(X.shape[1])]
+        with TemporaryDirectory() as folder:
+            model = Path(folder) / "model"
+            table = pd.DataFrame(X, columns=names).assign(y=y)
+            found = train_svm(table, "y", grid=True, scale="none", threads=1, output=model)
+            return found, SVM.load(model)
+    finally:
+        machines.COSTS, machines.MULTIPLES = usual
+
+
+def svc_grid(X, y, costs, widths):
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    return GridSearchCV(SVC(), {"C": list(costs), "gamma": (1 / (2 * widths**2)).tolist()}, cv=5).fit(X, y)
+
+
+def chosen_cell(X, y, ours, theirs):
+    """Errors of new rows, ours and theirs."""
+    found, machine = ours
+    own = np.mean(machine.predict(pd.DataFrame(X, columns=machine.model.encoder.names)) != y)
+    told = f"error of new rows {own:.4f}, {found.grid.fits} fits"
+    return told + "".join(f", {name} {np.mean(one.predict(X) != y):.4f}" for name, one in theirs.items())
+
+
+TABLES = {table.__name__: table for table in (mmd, hsic, screens, svm, classes, ridge, kpca, start, gpu, grid)}
 
 
 def main():

@@ -307,3 +307,21 @@ def test_columns_that_cannot_be_used_are_refused_only_where_the_model_needs_them
     with pytest.raises(DataError, match="column 'a' is of type list") as caught:
         applied(model, read_table("turned.parquet", name="turned.parquet"))
     assert "was fitted to number there" in caught.value.hint
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e200])
+def test_columns_scaled_together_keep_their_proportions(factor, tmp_path):
+    rng = np.random.default_rng(0)
+    X = factor * (rng.normal(size=(60, 3)) * [1.0, 2.0, 5.0] + [3.0, 0.0, -1.0])
+    y = (X[:, 2] > 0).astype(int)
+    scaled = (X - X.mean(axis=0)) / np.sqrt(((X / factor).var(axis=0)).mean()) / factor
+    ours, peer = SVM(scale="together").fit(X, y), SVM(scale="none").fit(scaled, y)
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(scaled), atol=1e-5)
+    # The model keeps it, and says so.
+    ours.save(tmp_path / "m")
+    loaded = SVM.load(tmp_path / "m")
+    assert loaded.scale == "together"
+    assert inspect_model(tmp_path / "m").scale == "together"
+    np.testing.assert_allclose(loaded.decision_function(X), ours.decision_function(X), rtol=1e-9)
+    # Columns apart give another machine; the nearer of two rows may be another one.
+    assert np.abs(SVM().fit(X, y).decision_function(X) - ours.decision_function(X)).max() > 1e-2

@@ -71,7 +71,7 @@ SVM = Manual(
 @click.command(cls=ComputingCommand, manual=SVM)
 @common.data_argument("train")
 @common.column("--target", help="Column to predict; none for one-class.")
-@common.TABLE
+@common.LEARNED_TABLE
 @_machine(
     "--task",
     of=("classify", "regress", "one-class"),
@@ -197,7 +197,7 @@ RIDGE = Manual(
 @common.data_argument("train")
 @common.columns("--target", help="Column to predict, or several: 'wear,power'.")
 @common.column("--weights", help="Column of weights of rows; 2 counts twice.")
-@common.TABLE
+@common.LEARNED_TABLE
 @common.learner_options("Regression", "auto", "median")
 @_regression(
     "--lambda",
@@ -271,7 +271,7 @@ KPCA = Manual(
 @click.command(cls=ComputingCommand, manual=KPCA)
 @common.data_argument("train", metavar="DATA")
 @common.column("--color", help="Column that takes no part and colours the picture.")
-@common.TABLE
+@common.LEARNED_TABLE
 @_components("--components", type=common.COUNT, default=2, metavar="K", help="How many components.")
 @common.learner_options("Components", "median")
 @_components(

@@ -51,8 +51,8 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
         "nystroem:M" or "fourier:M": explicit features for very many rows.
     solver : "auto", "lanczos" or "dense"
         How eigenvalues are found; "auto" takes the faster one.
-    scale : "standardize" or "none"
-        Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows.
+    scale : "standardize", "together" or "none"
+        Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows, each or by one scale.
     seed : int
     threads : int, optional
 

@@ -62,8 +62,8 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         "nystroem:M" or "fourier:M": for very many rows.
     intervals : bool
         Whether to keep what standard deviations need: as many numbers again as the kernel matrix has, at most.
-    scale : "standardize" or "none"
-        Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows.
+    scale : "standardize", "together" or "none"
+        Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows, each or by one scale.
     seed : int
     threads : int, optional
 

@@ -87,8 +87,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         Also fit probabilities, to scores of rows held out in five folds, copies of a row in one.
     features : str, optional
         "nystroem:M" or "fourier:M": explicit features for very many rows.
-    scale : "standardize" or "none"
-        Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows.
+    scale : "standardize", "together" or "none"
+        Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows, each or by one scale.
     tolerance : float
         Relative duality gap.
     seed : int

@@ -18,6 +18,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, counted, listed, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import bind
+from kerntest.learning.scores import root_mean_square
 from kerntest.report.results.application_record import VALUES_SHOWN, UnknownLevels
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.text import Bound
 
 
-Scale: TypeAlias = Literal["standardize", "none"]
+Scale: TypeAlias = Literal["standardize", "together", "none"]
 # The standard deviation of numbers as small as numbers get may round to 0.
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 OTHER_VALUE = "correct the value, or leave its row out"
@@ -86,7 +87,8 @@ class Encoder:
     """The way from typed columns to the features of a learner.
 
     The columns are in the order of the training table; `na` are the words that stood for a missing value there. With
-    `scale` "standardize" numbers and dates have mean 0 and standard deviation 1 over the training rows (divisor n).
+    `scale` "standardize" numbers and dates have mean 0 and standard deviation 1 over the training rows (divisor n); with
+    "together" all columns are divided by one number, so that 1 is their mean variance.
     """
 
     columns: tuple[ColumnSpec, ...]
@@ -129,8 +131,11 @@ class Encoder:
                 where={"file": table.name},
             )
         centre, spread = np.zeros(len(arranged.numeric_names)), np.ones(len(arranged.numeric_names))
-        if scale == "standardize":
+        if scale != "none":
             _, centre, spread = standardize(arranged.numeric)
+        if scale == "together" and len(spread):
+            # The root mean square of all deviations: the columns keep their proportions.
+            spread = np.full(len(spread), root_mean_square(spread))
         pairs = zip(centre.tolist(), np.maximum(spread, _SMALLEST).tolist(), strict=True)
         scales = dict(zip(arranged.numeric_names, pairs, strict=True))
         levels = dict(zip(arranged.category_names, arranged.levels, strict=True))

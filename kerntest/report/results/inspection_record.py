@@ -326,7 +326,7 @@ class ModelReport(Result):
     columns : tuple of ModelColumn
         What new rows need.
     scale : str or None
-        "standardize" or "none".
+        "standardize", "together" or "none".
     kernel : str or None
     features : str or None
         Explicit features instead of the kernel, such as "nystroem:100".
