@@ -113,6 +113,18 @@ def test_features_give_what_their_products_give(weights, criterion):
         close(getattr(fixed[0].fit_, name), getattr(fixed[1].fit_, name), rtol=1e-7, atol=1e-9)
 
 
+def test_whole_weights_are_repeated_rows_and_those_of_zero_are_not_there():
+    repeats = np.arange(60) % 4
+    options = {"lambda_": 0.2, "kernel": "gaussian(1)", "scale": "none"}
+    weighted = KernelRidge(**options).fit(X, np.where(repeats, Y, 1e6), sample_weight=repeats)
+    repeated = KernelRidge(**options).fit(np.repeat(X, repeats, axis=0), np.repeat(Y, repeats))
+    close(weighted.predict(REST), repeated.predict(REST), rtol=1e-8, atol=1e-9)
+    close(weighted.effective_df_, repeated.effective_df_, rtol=1e-9)
+    plain, tiny = (KernelRidge().fit(X, Y, sample_weight=np.full(60, one)) for one in (1.0, 1e-10))
+    close([tiny.lambda_, tiny.loo_rmse_], [plain.lambda_ * 1e-10, plain.loo_rmse_], rtol=1e-7)
+    close(tiny.predict(X), plain.predict(X), rtol=1e-6)
+
+
 def test_several_targets_share_lambda_and_bandwidth_and_are_otherwise_alone():
     targets = np.column_stack([Y, 100 * Y**2 + 5, np.cos(X[:, 0])])
     ours = KernelRidge().fit(X, targets)

@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from sklearn import metrics
 
 from kerntest.learning.scores import (
+    BLOCK,
     Sigmoid,
     classification_metrics,
     couple,
@@ -212,3 +213,12 @@ def test_coupling_solves_its_system_and_gives_consistent_pairs_back(k):
     assert (certain >= 0).all()
     assert (certain[:, 0] > 0.99).all()
     np.testing.assert_allclose(certain.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_certain_circles_are_shared_equally_and_blocks_change_nothing():
+    circle = np.array([[[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]])
+    np.testing.assert_allclose(couple(circle), np.full((1, 3), 1 / 3), rtol=1e-6)
+    r = random_pairs(2 * BLOCK // 31**2 + 3, 30)
+    together = couple(r)
+    for place in (0, len(r) // 2, len(r) - 1):
+        np.testing.assert_allclose(together[place], couple(r[place : place + 1])[0], rtol=1e-9)
