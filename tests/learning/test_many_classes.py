@@ -59,21 +59,23 @@ def test_a_stack_has_the_solution_of_each_of_its_problems(C):
         np.testing.assert_allclose(solution.intercept, problem.intercept(beta, solution.outputs), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(("C", "systems"), [(0.1, 7.5), (1.0, 6.0), (100.0, 6.0)])
-def test_a_stack_is_settled_by_a_few_systems(C, systems):
+@pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 100.0])
+def test_a_stack_is_settled_by_a_system_or_two(C):
     X, y = uneven(30, d=20)
     found = solve_stack(stack_of(X, y, C, gamma=1 / 40), 1e-6)
     assert len(found) == 435
-    assert np.mean([one.iterations for one in found.values()]) < systems
+    assert np.mean([one.iterations for one in found.values()]) < 1.2
 
 
-def test_what_cycles_is_settled_by_a_ridge_that_falls():
-    X, y = uneven(20, d=2)
-    stack = stack_of(3 * X, y, 1.0, gamma=0.25)
-    found = solve_stack(stack, 1e-6)
-    assert len(found) > 0.97 * len(stack.signs)
-    # Some have begun again.
-    assert max(one.iterations for one in found.values()) > 12
+def test_what_a_few_steps_of_pairs_do_not_settle_begins_again_with_more(monkeypatch):
+    X, y = clouds(300, 2, classes=10, separation=0.5)
+    stack = stack_of(X, y, 10.0, gamma=0.25)
+    again = solve_stack(stack, 1e-6)
+    monkeypatch.setattr(stacked, "STEPS", (1,))
+    once = solve_stack(stack, 1e-6)
+    assert len(once) < 40
+    assert len(again) > 42
+    assert np.mean([one.iterations for one in again.values()]) < 2.5
 
 
 def test_problems_of_like_size_are_stacked_and_large_ones_are_alone():

@@ -4,8 +4,9 @@ One system of twenty rows takes microseconds, and the interpreter a hundred time
 active set method is taken by all problems of a stack together; each is certified by its own duality gap. Problems are
 filled up to the size of the largest with rows of no cost, which are never free.
 
-From all rows free, without a ridge to speak of, nearly all problems are settled after two to five systems. What cycles
-starts again with a ridge that falls, then with one that falls slowly, and what is left is for the solver of single problems.
+A few steps of pairs of coefficients, as many as there are rows, show which rows are free and which at their bounds; from there
+nearly all problems are settled by one to three systems of the active set method. What is not begins again with more steps of
+pairs, and what is left is for the solver of single problems.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from kerntest.learning.solvers.problem import AT_BOUND, ROUNDING, Solution
+from kerntest.learning.solvers.problem import AT_BOUND, LEAST_CURVATURE, ROUNDING, Solution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +31,12 @@ MOST_ROWS, ENTRIES = 64, 2**18
 ALIKE, FEW = 0.75, 4
 # The ridge leaves so much of the tolerance, and is at least this share of the largest diagonal entry.
 RIDGE_SHARE, LEAST_RIDGE = 0.05, 1e-13
-# A ridge that falls starts at the larger of this and 1 / C, by the first of these factors and, where that cycles too, the second.
-FIRST_RIDGE, FASTER, SLOWER = 0.3, 0.1, 0.3
-# While it is large, margins may be violated by so much at most, and it falls when so few of the free rows are wrong.
-LOOSE, NEARLY = 0.1, 0.1
+# Steps of pairs before the active set method, for each row; the second for what the first does not settle.
+STEPS = 1, 4
 # Systems without a new fewest number of wrong guesses after which a problem is given up.
 PATIENCE = 3
+# Coefficients within this share of a bound are taken to be at it after steps of pairs.
+NEAR = 1e-9
 
 
 class Stack(NamedTuple):
@@ -71,11 +72,12 @@ def solve_stack(stack: Stack, tolerance: float) -> dict[int, Solution]:
     largest, diagonal = stack.costs.max(axis=1), float(stack.matrices.diagonal(axis1=1, axis2=2).max())
     last = np.maximum(RIDGE_SHARE * tolerance / largest, LEAST_RIDGE * diagonal)
     found, left = dict[int, Solution](), np.arange(len(largest))
-    wide = np.maximum(FIRST_RIDGE, 1.0 / largest)
-    for first, factor in ((last, 1.0), (wide, FASTER), (wide, SLOWER)):
+    for steps in STEPS:
         part = stack.some(left)
         try:
-            beta, systems = _active_sets(part, first[left], last[left], factor, 0.1 * tolerance)
+            beta, systems = _active_sets(
+                part, *_by_pairs(part, steps * stack.signs.shape[1]), last[left], 0.1 * tolerance
+            )
         except LinAlgError:
             break
         certified = zip(left.tolist(), _certified(part, beta, systems, tolerance), strict=True)
@@ -86,41 +88,52 @@ def solve_stack(stack: Stack, tolerance: float) -> dict[int, Solution]:
     return found
 
 
+def _by_pairs(stack: Stack, steps: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which rows are free and which at their upper bound after so many steps, as `problem.solve_indefinite`'s."""
+    matrices, y, C = stack
+    problems, diagonal = np.arange(len(y)), matrices.diagonal(axis1=1, axis2=2).copy()
+    beta, v, high = np.zeros(y.shape), y.copy(), np.where(y > 0, C, 0.0)
+    low = high - C
+    least = LEAST_CURVATURE * float(diagonal.max())
+    for _ in range(steps):
+        i = np.where(beta < high, v, -np.inf).argmax(axis=1)
+        row = matrices[problems, i]
+        above = v[problems, i, None] - np.where(beta > low, v, np.inf)
+        curvature = np.maximum(diagonal[problems, i, None] + diagonal - 2.0 * row, least)
+        j = (np.square(np.maximum(above, 0.0)) / curvature).argmax(axis=1)
+        step = np.minimum(above[problems, j] / curvature[problems, j], high[problems, i] - beta[problems, i])
+        step = np.maximum(np.minimum(step, beta[problems, j] - low[problems, j]), 0.0)
+        beta[problems, i] += step
+        beta[problems, j] -= step
+        v -= step[:, None] * (row - matrices[problems, j])
+    a = y * beta
+    upper = (a > C * (1.0 - NEAR)) & (C > 0)
+    return (a > C * NEAR) & ~upper, upper
+
+
 def _active_sets(
-    stack: Stack, ridge: Array, last: Array, factor: float, violation: float
+    stack: Stack, free: NDArray[np.bool_], upper: NDArray[np.bool_], ridge: Array, violation: float
 ) -> tuple[Array, NDArray[np.intp]]:
     """Return the coefficients of the last sets of each problem, and how many systems that took.
 
-    See `active_set.active_set`, whose steps these are.
+    See `active_set.active_set`, whose steps these are, at its last ridge.
     """
-    matrices, y, C = stack
-    count, m = y.shape
+    count, m = stack.signs.shape
     coefficients, systems = np.zeros((count, m)), np.zeros(count, dtype=np.intp)
-    there, largest = C > 0, C.max(axis=1)
-    all_free, all_upper = there.copy(), np.zeros((count, m), dtype=bool)
-    ridge, fewest, patience = ridge.copy(), np.full(count, m + 1), np.full(count, PATIENCE)
-    going = np.arange(count)
+    fewest, patience, going = np.full(count, m + 1), np.full(count, PATIENCE), np.arange(count)
     while len(going):
-        K, sign, cost, e = matrices[going], y[going], C[going], ridge[going]
-        free, upper = all_free[going], all_upper[going]
+        part, F, U, e = stack.some(going), free[going], upper[going], ridge[going]
         systems[going] += 1
-        beta, f, b = _target(Stack(K, sign, cost), free, upper, e)
-        a, slack = sign * beta, 1.0 - sign * (f + b[:, None])
-        low, high = free & (a < 0), free & (a > cost)
-        final = e <= last[going]
-        allowed = np.where(final, violation, np.maximum(violation, np.minimum(LOOSE, 10.0 * e * largest[going])))
-        back = ~free & there[going] & (np.where(upper, e[:, None] * cost - slack, slack) > allowed[:, None])
-        wrong = np.count_nonzero(low | high | back, axis=1)
-        fewer = wrong < fewest[going]
-        patience[going] = np.where(fewer, PATIENCE, patience[going] - 1)
-        fewest[going] = np.minimum(fewest[going], wrong)
+        beta, f, b = _target(part, F, U, e)
         coefficients[going] = beta
-        over = (final & (wrong == 0)) | (patience[going] < 0)
-        lowered = ~final & (wrong <= NEARLY * np.count_nonzero(free, axis=1))
-        all_free[going], all_upper[going] = (free & ~(low | high)) | back, (upper & ~back) | high
-        ridge[going] = np.where(lowered, np.maximum(factor * e, last[going]), e)
-        fewest[going[lowered]], patience[going[lowered]] = m + 1, PATIENCE
-        going = going[~over]
+        a, slack = part.signs * beta, 1.0 - part.signs * (f + b[:, None])
+        low, high = F & (a < 0), F & (a > part.costs)
+        back = ~F & (part.costs > 0) & (np.where(U, e[:, None] * part.costs - slack, slack) > violation)
+        wrong = np.count_nonzero(low | high | back, axis=1)
+        patience[going] = np.where(wrong < fewest[going], PATIENCE, patience[going] - 1)
+        fewest[going] = np.minimum(fewest[going], wrong)
+        free[going], upper[going] = (F & ~(low | high)) | back, (U & ~back) | high
+        going = going[(wrong > 0) & (patience[going] >= 0)]
     return coefficients, systems
 
 
