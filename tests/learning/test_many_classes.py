@@ -133,6 +133,18 @@ def test_scores_of_pairs_are_sums_over_the_rows_of_both_classes(options, nu, tmp
     assert_close(loaded.pair_scores(seen), scores, share=SAME_MACHINE)
 
 
+def test_votes_are_counted_for_every_class():
+    X, y = clouds(60, 2, classes=6)
+    model, scores = SVM().fit(X, y).model, np.random.default_rng(0).normal(size=(500, 15))
+    votes = np.zeros((500, 6))
+    for column, (i, j) in zip(scores.T, combinations(range(6), 2), strict=True):
+        votes[:, j] += column > 0
+        votes[:, i] += column <= 0
+    np.testing.assert_array_equal(model.codes(scores), votes.argmax(axis=1))
+    # Scores of classes are the votes, told apart by how clear they are.
+    np.testing.assert_allclose(model.class_scores(scores), votes, rtol=0, atol=5 / 3)
+
+
 def test_rows_in_blocks_are_predicted_alike(monkeypatch):
     X, y = uneven()
     machine = SVM(probability=False).fit(X, y)
