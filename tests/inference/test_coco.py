@@ -66,8 +66,8 @@ def test_value_functions_and_null_are_those_of_the_eigenvalue_problem(n, p, kern
 def test_a_kernel_that_is_nearly_constant_keeps_its_digits():
     """Most of its matrix is taken away by centring; a factor to a share of the whole would be too coarse."""
     x, y = arrays(200, 4, 4)
-    K, L = (parse_kernel("gaussian(30)")(side) for side in (x, y))
-    assert_close(coco_of(x, y, ["gaussian(30)"] * 2).coco, naive_coco.coco(K, L))
+    K, L = (parse_kernel("gaussian(1000)")(side) for side in (x, y))
+    assert_close(coco_of(x, y, ["gaussian(1000)"] * 2).coco, naive_coco.coco(K, L))
 
 
 def test_any_table_with_many_ties():
