@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_checks
 
-from kerntest import SVM, KernelPCA, KernelRidge
+from kerntest import SVM, KernelPCA, KernelRidge, compute_on
 from kerntest.errors import DataError, UsageError
 
 LEARNERS = {
@@ -112,8 +112,9 @@ def test_what_fit_has_seen_is_kept_and_forgotten():
     assert machine.classes_.tolist() == [0, 1, 2]
     machine.fit(X, PLACES)
     assert (machine.n_features_in_, hasattr(machine, "feature_names_in_")) == (2, False)
-    machine.set_params(C=2.0)
+    machine.fit(named, "place").set_params(C=2.0)
     assert not hasattr(machine, "n_features_in_")
+    assert not hasattr(machine, "feature_names_in_")
     with pytest.raises(AttributeError):
         _ = machine.feature_names_in_
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
@@ -158,11 +159,20 @@ def test_columns_without_names_on_one_side_go_by_their_places(tmp_path):
 def test_the_largest_decision_is_of_the_predicted_class(method, classes):
     angle = 2 * np.pi * (np.arange(100) % classes) / classes
     rows = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.2 * np.random.default_rng(1).normal(size=(100, 2))
-    machine = SVM(method=method, **FIXED).fit(rows, np.array(list("cabde"))[np.arange(100) % classes])
-    decision = machine.decision_function(rows)
-    assert decision.shape == ((100,) if classes == 2 else (100, classes))
+    machine = SVM(method=method, kernel="linear").fit(rows, np.array(list("cabde"))[np.arange(100) % classes])
+    # In the middle there are ties of votes.
+    grid = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 41)] * 2), axis=-1).reshape(-1, 2)
+    decision = machine.decision_function(grid)
+    assert decision.shape == (len(grid), classes)[: 1 + (classes > 2)]
     places = (decision > 0).astype(int) if classes == 2 else decision.argmax(axis=1)
-    np.testing.assert_array_equal(machine.classes_[places], machine.predict(rows))
+    np.testing.assert_array_equal(machine.classes_[places], machine.predict(grid))
+
+
+def test_where_is_computed_is_asked_when_it_is():
+    machine = SVM()
+    with compute_on(threads=3):
+        assert (machine.engine.threads, SVM(threads=2).engine.threads) == (3, 2)
+    assert machine.engine is SVM().engine
 
 
 def test_methods_are_there_where_they_mean_something():
