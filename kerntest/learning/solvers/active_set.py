@@ -41,8 +41,7 @@ SHORT, TRIED = 0.5, 2.0
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.5, 2
 
 
-@dataclass(eq=False)
-class Sets:
+class Sets(NamedTuple):
     """Which rows are free and which at their upper bound; the others are at zero."""
 
     free: NDArray[np.bool_]
