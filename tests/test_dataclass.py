@@ -41,6 +41,9 @@ def classes(way):
         def __repr__(self):
             return "own"
 
+    class Same(Base):
+        pass
+
     @made()
     class Changing:
         count: int = 0
@@ -50,7 +53,7 @@ def classes(way):
         x: int
         y: int = 1
 
-    return Base, Derived, Changing, Named
+    return Base, Derived, Changing, Named, Same
 
 
 def told(way, does):
@@ -82,6 +85,7 @@ DOES = {
     "equal": lambda base, *_: (base("a", 5) == base("a", 5), base("a", 5) == base("a", 6), base("a") == 1),
     "not compared": lambda base, *_: base("a", 5, ["t"]) == base("a", 5, []),
     "other class": lambda base, derived, *_: base("a") == derived("a"),
+    "class without more": lambda *all_: (all_[0]("a") == all_[4]("a"), all_[4]("a") == all_[0]("a")),
     "hash": lambda base, *_: {base("a"): 1}[base("a")],
     "no hash": lambda *all_: hash(all_[2]()),
     "identity": lambda *all_: (all_[3](x=1) == all_[3](x=1), len({all_[3](x=1), all_[3](x=1)})),

@@ -121,3 +121,9 @@ def test_headings_of_a_table_without_a_title_are_bold():
     table = ResultTable((("name", "name"), ("n", "number")), (("a", "1"),))
     text = drawn(80, colour=True, summary=Summary("t", (), "", (), (table,)))
     assert "\x1b[1mname\x1b[0m  \x1b[1mn\x1b[0m\n" in text
+
+
+def test_no_column_gets_narrower_than_it_must():
+    table = ResultTable((("name", "name"), ("text", "text")), (("n" * 20, "t" * 12),))
+    lines = drawn(24, summary=Summary("t", (), "", (), (table,))).splitlines()
+    assert lines[2:] == ["  nnnnnnnn  tttttttttttt", "  nnnnnnnn", "  nnnn"]
