@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 from learning.alike import assert_models_alike, assert_records_alike
-from learning.svm_cases import bundled, clouds, frame_of, raises
+from learning.svm_cases import bundled, clouds, frame_of, gaussian, raises
 from sklearn.metrics import get_scorer
 from tolerances import SAME_MACHINE
 
@@ -13,6 +13,8 @@ from kerntest import SVM, train_svm
 from kerntest.errors import UsageError
 from kerntest.learning.cross_validation import draw_folds, train_test_split
 from kerntest.learning.machines.svm_search import edge_warnings
+from kerntest.learning.solvers.problem import Problem
+from kerntest.learning.solvers.smoothed import solve_smoothed
 from kerntest.report.results.learning_record import GridCell, GridSearch
 
 # Machines stop at a duality gap of 1e-6: that is how far they are the same.
@@ -228,6 +230,70 @@ def test_the_log_loss_of_a_fold_is_that_of_the_sigmoid_through_its_scores(classe
 )
 def test_what_cannot_be_chosen_by_is_refused(options):
     raises(UsageError, "usage.contradiction", lambda: train_svm(frame_of(*noisy(40)), "y", **options))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cells_go_out_by_the_mean_over_the_folds_so_far(seed, monkeypatch):
+    # Inside: scores as they are drawn, in every second case few of them different, so that ties come up.
+    drawn = np.random.default_rng(seed).integers(1, (5, 1000)[seed % 2], size=(6, 5, 5)) / 4
+    costs, multiples, looks = (0.1, 1.0, 10.0, 100.0, 1000.0), (0.25, 0.5, 1.0, 2.0, 4.0), []
+
+    def scores(search, work):
+        multiple, tried, part = work
+        place = 0 if part.share > 1 else 1 + [tuple(one.held) for one in search.rounds[1:]].index(tuple(part.held))
+        looks.append((part, place))
+        return [drawn[place, multiples.index(multiple), costs.index(cost)] for cost in tried]
+
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.JUDGED_ROWS", 100)
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.Search._scores", scores)
+    grid = train_svm(frame_of(*large()), "y", grid=True).grid
+    (first, _), *_ = looks
+    # The first look: a fold, and so many of the other rows, evenly.
+    assert (len(first.train), len(first.held), first.share) == (60, 80, 4.0)
+    left = list(np.ndindex(5, 5))
+    judged = dict.fromkeys(left, 0)
+    for place, count in enumerate((25, 9, 5, 3, 3, 3)):
+        means = drawn[:1] if place <= 1 else drawn[1:place]
+        left = sorted(left, key=lambda cell, means=means: (-round(means.mean(axis=0)[cell], 9), cell[1], -cell[0]))[
+            :count
+        ]
+        judged |= dict.fromkeys(left, place)
+    best = min(left, key=lambda cell: (-round(drawn[1:].mean(axis=0)[cell], 9), cell[1], -cell[0]))
+    assert (grid.best.multiple, grid.best.C) == (multiples[best[0]], costs[best[1]])
+    for cell, (place, folds) in zip(grid.cells, judged.items(), strict=True):
+        own = drawn[1 : 1 + folds, *place] if folds else drawn[:1, *place]
+        error = own.std(ddof=1) / np.sqrt(folds) if folds > 1 else None
+        assert (cell.folds, cell.mean) == (folds, pytest.approx(own.mean()))
+        assert cell.standard_error == (None if error is None else pytest.approx(error))
+
+
+def test_there_is_no_first_look_at_a_fold_with_few_rows_of_a_class(monkeypatch):
+    X, y = large()
+    y[:10] = 2
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
+    grid = train_svm(frame_of(X, y), "y", grid=True).grid
+    assert grid.fits == 25 + 13 + 7 + 4 + 3
+
+
+def test_a_path_of_costs_takes_few_systems():
+    # Inside: a wrong start costs time alone.
+    X, y = large()
+    K, signs, ones, start, used = gaussian(X, X, 1.0), 2.0 * y - 1, np.ones(300), None, 0
+    for cost in (0.1, 1.0, 10.0, 100.0):
+        start = solve_smoothed(K, Problem(signs, cost * ones, ones), start)
+        used += start.iterations
+    assert used <= 52
+
+
+def test_matrices_of_some_rows_and_of_all_give_the_same_first_look(monkeypatch):
+    table = frame_of(*large())
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
+    whole = train_svm(table, "y", grid=True).grid
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.WHOLE_ROWS", 60)
+    for cell, other in zip(train_svm(table, "y", grid=True).grid.cells, whole.cells, strict=True):
+        if cell.folds == other.folds == 0:
+            assert cell.mean == pytest.approx(other.mean, abs=1e-9)
 
 
 def test_probabilities_of_classes_that_are_in_no_fold_together():
