@@ -35,8 +35,6 @@ SETTLED = 0.1
 STUCK_STEP = 1e-5
 # What a line search may leave of the slope that it starts from.
 ENOUGH = 0.1
-# A step of kept sets that is shorter leads nowhere; bands that are not narrower by this factor are not widened again.
-SHORT, TRIED = 0.5, 2.0
 # From this width down, each stage ends with an attempt of the active set method to finish.
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.5, 2
 
@@ -184,7 +182,7 @@ def newton(
     """
     problem, end = system.problem, min(start, end if finish is None else finish[1])
     y, C, o, largest = problem.signs, problem.costs, problem.margins, float(problem.costs.max())
-    h, wider, taken, inner, rounding, predicted = start, start, 0, 0, 0, False
+    h, taken, inner, rounding, predicted = start, 0, 0, 0, False
     above, wanted, ridges, z, sets = _narrowed(problem, h, f, b)
     while True:
         taken += 1
@@ -195,12 +193,9 @@ def newton(
         changed = _changed(sets, there, moved)
         slopes = float(beta @ along) + problem.total * (b_new - b), float(direction @ along)
         step = _line_search(problem, (z, z_new), moved, slopes, h) if changed else 1.0
-        if predicted and step < SHORT:
-            # Sets that lead nowhere say that the band is too narrow yet; where it is hardly narrower, it begins anew.
-            predicted = h * TRIED < wider
-            h = math.sqrt(h * wider) if predicted else h
-            above, wanted, ridges, z, band = _narrowed(problem, h, f, b)
-            sets = sets if predicted else band
+        if step == 0.0 and predicted:
+            # Sets that lead nowhere say that the band is too narrow for them.
+            sets, predicted = _band(z, h), False
             continue
         predicted = False
         if step == 0.0 and rounding < ROUNDING_STEPS:
@@ -235,7 +230,7 @@ def newton(
             change = y * a - beta
             f = f + system.outputs(change) if change.any() else f
             return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), changed == 0, h / largest)
-        wider, h, inner, predicted = h, max(h * factor, end), 0, True
+        h, inner, predicted = max(h * factor, end), 0, True
         # What is free and what is at its bound stays so for the first step of a narrower band.
         above, wanted, ridges, z, _ = _narrowed(problem, h, f, b)
         sets = there
