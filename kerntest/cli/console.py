@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -22,7 +23,7 @@ import click
 from kerntest.cli.manual import DocumentedGroup
 from kerntest.cli.options import see_help
 from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, suggest
-from kerntest.report.summaries.words import cells, visible
+from kerntest.report.summaries.words import visible
 
 ProgressCallback = Callable[[int, int], None]
 PIPED_WIDTH, NARROWEST, PICTURE_WIDTH = 100, 40, 72
@@ -224,7 +225,9 @@ def picture(text: str, position: int) -> tuple[str, str]:
     before, after = visible(text[start:index]), visible(text[index : start + PICTURE_WIDTH])
     lead = "  ..." if start else "  "
     trail = "..." if start + PICTURE_WIDTH < len(text) else ""
-    return f"{lead}{before}{after}{trail}", f"{' ' * (len(lead) + cells(before))}^"
+    # East Asian wide characters take two cells of the terminal.
+    cells = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in before)
+    return f"{lead}{before}{after}{trail}", f"{' ' * (len(lead) + cells)}^"
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -1,118 +1,101 @@
-"""Results as people read them: the same content in any width, with or without colour."""
+"""Results as people read them, drawn by rich: the same content in any width, with or without colour."""
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from html import escape
-from itertools import zip_longest
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from kerntest.report.summaries.words import Cell, cells
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from kerntest.report.summaries.words import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from rich.console import RenderableType
+
     from kerntest.report.summaries.words import ResultTable, Summary
 
-BOLD, CYAN, YELLOW = "1", "36", "33"
-# What roles look like on a terminal (ECMA-48).
-ROLES = {"": "", "chosen": "1;32", "right": "32", "doubtful": YELLOW, "wrong": "31"}
+STYLES = {"": "", "chosen": "bold green", "right": "green", "doubtful": "yellow", "wrong": "red"}
 # Between two columns; the least room for a name or a text beside others, which are broken where they must be.
 GAP, LEAST = 2, {"name": 8, "text": 12}
-_COLOURS = re.compile(r"\x1b\[[\d;]*m")
-# Lines end behind a word, but not between a number and its percent sign; in a name behind its parts, too.
-_WORDS = re.compile(r"\s*\S+(?: %\S*)?\s*")
-_PARTS = re.compile(r"(?<=[_\-.])(?=[^_\-. ])")
+# While lines are broken: stands for a blank, since rich breaks at every one, also at those that are not to be broken at;
+# and, a blank without a width, behind the parts of a long name, where it is best broken.
+_NO_BREAK, _SEAM = "\ue000", "\x1f"
+_PARTS = re.compile(r"[_\-.]+(?=[^_\-. ])")
 
 
 def summary_text(summary: Summary, *, width: int, colour: bool) -> str:
     """Return a summary as text."""
-    lines = _paragraph(summary.title, BOLD, width)
-    lines += _labelled([(f"  {label}", text) for label, text in summary.lines], width)
+    parts: list[RenderableType] = [Text(summary.title, style="bold")]
+    parts.append(_labelled([(f"  {label}", _held(text)) for label, text in summary.lines]))
     for table in summary.tables:
-        lines += _table(table, width)
+        parts += _table(table, width)
     if summary.decision:
-        lines += _paragraph(f"{summary.answer}: {summary.decision}", BOLD, width)
+        parts.append(Text(f"{summary.answer}: {_held(summary.decision)}", style="bold"))
     if summary.warnings:
-        lines += _paragraph("Warnings:", YELLOW, width)
-        lines += _labelled([("  -", warning) for warning in summary.warnings], width)
-    text = "".join(f"{line}\n" for line in lines)
-    return text if colour else _COLOURS.sub("", text)
+        parts.append(Text("Warnings:", style="yellow"))
+        parts.append(_labelled([("  -", _held(warning)) for warning in summary.warnings]))
+    return _drawn(Group(*parts), width=width, colour=colour)
 
 
-def _paragraph(text: str, style: str, width: int, margin: int = 0) -> list[str]:
-    """Return a text as lines."""
-    return _grid([[(text, style)]], ["text"], width, margin)
+def _held(text: str) -> str:
+    """Return text in which no line ends between a number and its percent sign."""
+    return text.replace(" %", f"{_NO_BREAK}%")
 
 
-def _labelled(rows: list[tuple[str, str]], width: int) -> list[str]:
+def _labelled(rows: list[tuple[str, str]]) -> RenderableType:
     """Return labels beside texts; a text too long for its line goes on in the next, nothing is cut off."""
-    return _grid([[(label, CYAN), (text, "")] for label, text in rows], ["word", "text"], width)
+    grid = Table.grid(padding=(0, GAP))
+    grid.add_column(no_wrap=True, style="cyan")
+    grid.add_column(overflow="fold")
+    for label, text in rows:
+        grid.add_row(Text(label), Text(text))
+    return grid
 
 
-def _table(table: ResultTable, width: int) -> list[str]:
+def _table(table: ResultTable, width: int) -> list[RenderableType]:
     """Return a table with its title and notes; numbers are never broken, names where they must be."""
     # Marks stand in the margin.
     margin = 0 if table.columns[0][1] == "mark" else GAP
     table = _fitted(table, width - margin)
-    kinds = [kind for _, kind in table.columns]
-    usual = [
-        "" if kind in {"number", "text"} or (place and kind == "word") else CYAN for place, kind in enumerate(kinds)
-    ]
-    rows = [[(heading, "" if table.title else BOLD) for heading, _ in table.columns]]
+    grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="" if table.title else "bold")
+    for place, (heading, kind) in enumerate(table.columns):
+        grid.add_column(
+            Text(heading, overflow="fold"),
+            justify="right" if kind == "number" else "left",
+            style="" if kind in {"number", "text"} or (place and kind == "word") else "cyan",
+            overflow="fold",
+            no_wrap=kind not in LEAST,
+        )
     for row in table.rows:
-        told = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
-        rows.append([(text, ROLES[role] or style) for (text, role), style in zip(told, usual, strict=True)])
-    lines = _paragraph(table.title, BOLD, width) if table.title else []
-    lines += _grid(rows, kinds, width, margin) if table.rows else []
-    for note in table.notes:
-        lines += _paragraph(note, "", width, GAP)
-    return lines
-
-
-def _grid(rows: Sequence[Sequence[tuple[str, str]]], kinds: Sequence[str], width: int, margin: int = 0) -> list[str]:
-    """Return rows of texts with their styles, in columns of some kinds, as lines; numbers stand on the right."""
-    sizes = [max(cells(text) for text, _ in column) for column in zip(*rows, strict=True)]
-    while sum(sizes) + GAP * (len(sizes) - 1) + margin > width:
-        wide = [place for place, kind in enumerate(kinds) if sizes[place] > LEAST.get(kind, width)]
-        sizes[max(wide or range(len(sizes)), key=sizes.__getitem__)] -= 1
-    lines = []
-    for row in rows:
-        broken = [_broken(text, size, kind) for (text, _), size, kind in zip(row, sizes, kinds, strict=True)]
-        for parts in zip_longest(*broken, fillvalue=""):
-            line = " " * margin
-            for part, (_, style), size, kind in zip(parts, row, sizes, kinds, strict=True):
-                shown = f"\x1b[{style}m{part}\x1b[0m" if style and part.strip() else part
-                blank = " " * (size - cells(part))
-                line += (f"{blank}{shown}" if kind == "number" else f"{shown}{blank}") + " " * GAP
-            lines.append(line.rstrip())
-    return lines
-
-
-def _broken(text: str, width: int, kind: str) -> list[str]:
-    """Return a text as lines of at most so many cells: one broken between words or parts, or, where it must be, anywhere."""
-    lines, line = [], ""
-    for word in _WORDS.findall(text):
-        for part in _PARTS.split(word) if kind == "name" else [word]:
-            left = part
-            if line and cells(f"{line}{part}".rstrip()) > width:
-                lines.append(line.rstrip())
-                line = ""
-            while cells(left.rstrip()) > width:
-                fitting = next(count for count in range(len(left), 0, -1) if count == 1 or cells(left[:count]) <= width)
-                lines.append(left[:fitting])
-                left = left[fitting:]
-            line += left
-    return [*lines, line.rstrip()]
+        cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+        grid.add_row(
+            *(
+                Text(_PARTS.sub(rf"\g<0>{_SEAM}", text) if kind == "name" else text, style=STYLES[role])
+                for (text, role), (_, kind) in zip(cells, table.columns, strict=True)
+            )
+        )
+    return [
+        *([Text(table.title, style="bold")] if table.title else []),
+        *([Padding(grid, (0, 0, 0, margin))] if table.rows else []),
+        *(Padding(Text(note, overflow="fold"), (0, 0, 0, GAP)) for note in table.notes),
+    ]
 
 
 def _fits(table: ResultTable, width: int) -> bool:
     """Whether there is room for a table whose long names and texts are broken."""
     rows = [[heading for heading, _ in table.columns], *table.rows]
     sizes = [
-        max(cells(cell.text if isinstance(cell, Cell) else cell) for cell in one) for one in zip(*rows, strict=True)
+        max(cell_len(cell.text if isinstance(cell, Cell) else cell) for cell in one) for one in zip(*rows, strict=True)
     ]
     needed = (min(size, LEAST.get(kind, size)) for size, (_, kind) in zip(sizes, table.columns, strict=True))
     return sum(needed) + GAP * (len(sizes) - 1) <= width
@@ -141,6 +124,27 @@ def _fitted(table: ResultTable, width: int) -> ResultTable:
         )
     hidden = ", ".join(heading for place, heading in enumerate(headings) if place not in shown)
     return replace(narrow, notes=(f"no room for {hidden}: --json has all", *table.notes)) if hidden else table
+
+
+def _drawn(content: RenderableType, *, width: int, colour: bool) -> str:
+    """Return what rich draws, as text without blanks at the ends of lines; names are printed as they are."""
+    canvas = io.StringIO()
+    console = Console(
+        file=canvas,
+        width=width,
+        # Without a height rich ignores the width on a dumb terminal.
+        height=25,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    console.print(content)
+    lines = canvas.getvalue().replace(_NO_BREAK, " ").replace(_SEAM, "").splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def summary_html(summary: Summary) -> str:

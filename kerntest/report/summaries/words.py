@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kerntest.dataclass import dataclass
@@ -236,14 +235,6 @@ def visible(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
-
-
-def cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes: two for East Asian wide characters, none for marks over others."""
-    if text.isascii():
-        return len(text)
-    marks = sum(unicodedata.category(character) in {"Mn", "Me", "Cf"} for character in text)
-    return len(text) + sum(unicodedata.east_asian_width(character) in {"W", "F"} for character in text) - marks
 
 
 def plan_summary(plan: Plan) -> Summary:
