@@ -160,9 +160,10 @@ def test_half_the_bandwidth_is_a_power_of_the_whole(text, lay_out):
         at = kernel.resolve(lambda *_, exponent=exponent: 2.0**exponent)
         # A squaring doubles what rounding did to the value before it: 4^5 times in five halvings of a Gaussian.
         assert_close(at.evaluate(together), at.evaluate(alone), scale=1.0, share=SAME_MACHINE)
-    # A bandwidth that is no half of the last one.
-    other = kernel.resolve(lambda *_: 3.0)
-    assert_close(other.evaluate(together), other.evaluate(alone))
+    # Bandwidths that are no halves of the last one.
+    for bandwidth in (2.0, 4.0, 3.0):
+        other = kernel.resolve(lambda *_, bandwidth=bandwidth: bandwidth)
+        assert_close(other.evaluate(together), other.evaluate(alone))
 
 
 # Values kept of wider bandwidths

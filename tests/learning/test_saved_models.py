@@ -183,7 +183,7 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
 STANDARDIZED = {"columns": [NUMBER, TEXT], "scale": "standardize"}
 ENCODERS = [
     ({"columns": [NUMBER]}, "encoder.scale is missing"),
-    ({"scale": "log", "columns": [NUMBER]}, "encoder.scale must be 'standardize' or 'none', not 'log'"),
+    ({"scale": "log", "columns": [NUMBER]}, "encoder.scale must be 'standardize' or 'together' or 'none', not 'log'"),
     ({"scale": "none", "columns": [NUMBER]}, "encoder.scale must be 'standardize' where"),
     ({**STANDARDIZED, "columns": []}, "encoder.columns must be one column or more"),
     ({**STANDARDIZED, "columns": [TEXT, TEXT]}, "each with a name of its own"),

@@ -144,9 +144,14 @@ def large(n=300, seed=0):
     return X, y
 
 
-@pytest.mark.parametrize("options", [{}, {"class_weight": {0: 1, 1: 3}}, {"kernel": "laplacian"}, {"nu": 0.7}])
-def test_cells_are_given_up_and_what_is_left_is_judged_in_every_fold(options, monkeypatch):
+@pytest.mark.parametrize(
+    ("classes", "options"),
+    [(2, {}), (2, {"class_weight": {0: 1, 1: 3}}), (2, {"kernel": "laplacian"}), (2, {"nu": 0.7}), (3, {})],
+)
+def test_cells_are_given_up_and_what_is_left_is_judged_in_every_fold(classes, options, monkeypatch):
     X, y = large()
+    if classes == 3:
+        y[X[:, 1] > np.quantile(X[:, 1], 0.7)] = 2
     monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
     raced = train_svm(frame_of(X, y), "y", grid=True, seed=1, **options).grid
     monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 10**6)
@@ -167,7 +172,7 @@ def test_cells_are_given_up_and_what_is_left_is_judged_in_every_fold(options, mo
         if cell.folds == 5:
             # Rows may differ whose score is next to 0.
             assert abs(cell.mean - other.mean) <= 3 / 300
-    assert raced.mean >= whole.mean - whole.best.standard_error
+    assert raced.mean >= whole.mean - 2 * whole.best.standard_error
 
 
 @pytest.mark.usefixtures("four_cells")
