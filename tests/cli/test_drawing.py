@@ -5,7 +5,7 @@ import re
 import pytest
 from rich.cells import cell_len as cells
 
-from kerntest.report.drawing import summary_text
+from kerntest.report.drawing import summary_html, summary_text
 from kerntest.report.summaries.words import Cell, ResultTable, Summary
 
 TABLE = ResultTable(
@@ -123,3 +123,11 @@ def test_headings_of_a_table_without_a_title_are_bold():
     text = drawn(80, colour=True, summary=Summary("t", (), "", (), (table,)))
     assert "\x1b[1mname\x1b[0m" in text
     assert "\x1b[1mn\x1b[0m\n" in text
+
+
+def test_words_are_no_tags_in_html():
+    table = ResultTable((("<h>", "name"),), (("<c>",),), title="<t>", notes=("<n>",))
+    shown = summary_html(Summary("<1>", (("<2>", "<3>"),), "<4>", ("<5>",), (table,)))
+    for word in ("h", "c", "t", "n", *"12345"):
+        assert f"&lt;{word}&gt;" in shown
+        assert f"<{word}>" not in shown
