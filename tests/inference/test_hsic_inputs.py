@@ -103,8 +103,18 @@ TOO_FEW = "; the test needs at least 4"
     ("data", "missing", "message", "code"),
     [
         ((arrays()[0], arrays(39)[1]), "error", "^x has 40 rows and y 39: rows cannot be paired$", "rows_do_not_pair"),
-        (holed(8, 0, 1), "error", r"^x has 2 missing values \(NaN\): x1 1, x2 1 \(the first in row 1\)$", "missing_values"),
-        (holed(9, [], [4, 8]), "error", r"^y has 2 missing values \(NaN\): y1 2 \(the first in row 5\)$", "missing_values"),
+        (
+            holed(8, 0, 1),
+            "error",
+            r"^x has 2 missing values \(NaN\): x1 1, x2 1 \(the first in row 1\)$",
+            "missing_values",
+        ),
+        (
+            holed(9, [], [4, 8]),
+            "error",
+            r"^y has 2 missing values \(NaN\): y1 2 \(the first in row 5\)$",
+            "missing_values",
+        ),
         ((frame()[["weight", "city"]].shift(1),), "error", "^data has 2 .*: weight 1, city 1 ", "missing_values"),
         *((arrays(n), "error", f"^x and y has {n} rows?{TOO_FEW}", "too_few_rows") for n in (1, 2, 3)),
         (holed(8, slice(3), slice(5, None)), "drop", f"2 rows without missing values{TOO_FEW}", "too_few_rows"),
