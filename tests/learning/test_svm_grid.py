@@ -1,6 +1,6 @@
 """The grid of costs and bandwidths, and cross-validation."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -75,6 +75,7 @@ def test_the_score_of_a_regression_is_minus_its_rmse():
     X, y = X[::3, :4], y[::3]
     result = train_svm(frame_of(X, y), "y", task="regress", grid=True, cv=3, seed=1, epsilon=10.0)
     assert result.grid.score == "negative RMSE"
+    assert result.grid.mean == result.grid.best.mean < 0
     for cell in result.grid.cells:
         # A grid stops at a gap of 1e-3.
         assert_by_hand(cell, X, y, draw_folds(len(y), 3, 1), rtol=1e-3, task="regress", epsilon=10.0)
@@ -344,6 +345,13 @@ def test_a_best_cell_at_the_edge_of_the_grid_is_warned_of(means, told):
     chosen = int(np.argmax([cell.mean for cell in cells]))
     search = GridSearch("accuracy", 5, "", cells, chosen, cells[chosen].mean, 45)
     assert edge_warnings(search) == [f"{one} judges one beyond" for one in told]
+    # What is judged, and in which folds, is told where it is not the default.
+    for score, seed, more in (
+        ("macro F1", 0, " --select-by f1"),
+        ("negative log-loss", 7, " --select-by log-loss --seed 7"),
+        ("negative RMSE", 0, " --task regress"),
+    ):
+        assert edge_warnings(replace(search, score=score), seed) == [f"{one}{more} judges one beyond" for one in told]
 
 
 def test_the_edge_of_a_grid_is_warned_of_with_the_result(monkeypatch):
@@ -352,6 +360,8 @@ def test_the_edge_of_a_grid_is_warned_of_with_the_result(monkeypatch):
     assert [
         one for one in result.warnings if one.startswith("the largest bandwidth of the grid is the best: --bandwidth ")
     ]
+    result = train_svm(frame_of(*noisy(60)), "y", grid=True, cv=3, select_by="f1", seed=2)
+    assert [one for one in result.warnings if one.endswith(" --cv 3 --select-by f1 --seed 2 judges one beyond")]
 
 
 def test_one_class_has_no_score_to_choose_by():

@@ -361,7 +361,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         fit = Machines(rows, options, options.engine).fit(options.C, progress=progress)
         if options.probability:
             fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options)))
-        return replace(fit, search=search, warnings=(*warnings, *_fit_warnings(rows, fit, search)))
+        return replace(fit, search=search, warnings=(*warnings, *_fit_warnings(rows, fit, search, options.seed)))
 
     def fitted(self, fit: SvmFit) -> SvmOptions:
         """Return the options with the cost and the kernel that a grid has chosen."""
@@ -492,7 +492,7 @@ def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp],
     return folds, [] if warning is None else [warning]
 
 
-def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None) -> list[str]:
+def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, seed: int) -> list[str]:
     """Return what a reader must know of how a machine was fitted."""
     gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
     by_pairs = rows.classes is not None and model.method == "svm"
@@ -517,5 +517,5 @@ def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None) ->
         f"{support:,} of {n:,} training rows are support vectors: {cause}, or the columns say little of the target"
         f"{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
     }
-    at_edge = [] if search is None else edge_warnings(search)
+    at_edge = [] if search is None else edge_warnings(search, seed)
     return [*(text for text, applies in cases.items() if applies), *at_edge]

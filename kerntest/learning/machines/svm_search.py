@@ -234,9 +234,16 @@ def sigmoids(pairs: Sequence[tuple[int, int]], codes: Codes, scores: Array) -> t
     return tuple(made)
 
 
-def edge_warnings(search: GridSearch) -> list[str]:
-    """Return a warning for the cost and for the bandwidth if the best one is the last of the grid, and better than the next."""
+def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
+    """Return a warning for the cost and for the bandwidth if the best one is the last of the grid, and better than the next.
+
+    The options that it tells judge the same score in the same folds.
+    """
     best, found = search.best, []
+    folds = f"--cv {search.folds}"
+    option = next((option for option, (score, _) in MEASURES.items() if score == search.score), None)
+    folds += " --task regress" if option is None else "" if option == "accuracy" else f" --select-by {option}"
+    folds += f" --seed {seed}" if seed else ""
     means = {(cell.C, cell.multiple): cell.mean for cell in search.cells}
     for place, (name, factor) in enumerate((("cost", 10.0), ("bandwidth", 2.0))):
         values = sorted({key[place] for key in means})
@@ -251,9 +258,9 @@ def edge_warnings(search: GridSearch) -> list[str]:
         told = f"the {'largest' if largest else 'smallest'} {name} of the grid is the best"
         beyond = factor if largest else 1.0 / factor
         if name == "cost":
-            told += f": --kernel '{best.kernel}' --C {best.C * beyond:g} --cv {search.folds} judges one beyond"
+            told += f": --kernel '{best.kernel}' --C {best.C * beyond:g} {folds} judges one beyond"
         elif best.bandwidth is not None:
-            told += f": --bandwidth {best.bandwidth * beyond:.4g} --C {best.C:g} --cv {search.folds} judges one beyond"
+            told += f": --bandwidth {best.bandwidth * beyond:.4g} --C {best.C:g} {folds} judges one beyond"
         found.append(told)
     return found
 

@@ -159,7 +159,7 @@ class GridSearch(Grid):
     chosen : int
         Its place among the cells.
     mean : float
-        Its score on rows held out, a mean over the folds.
+        Its score on rows held out, a mean over the folds; higher is better: minus the RMSE, minus the log-loss.
     fits : int
         How many machines were fitted to all but one fold: fewer than cells times folds where cells were given up.
     """
