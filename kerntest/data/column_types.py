@@ -311,9 +311,10 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
             return column
         (typed,) = as_typed([column.name])
         counts = typed.take(column.missing).level_counts
-        most = int(np.argmax(counts))
-        if counts[most] <= MANY_MISSING * table.n_rows:
+        # A column of empty fields has no word.
+        if counts.max(initial=0) <= MANY_MISSING * table.n_rows:
             return column
+        most = int(np.argmax(counts))
         word = typed.levels[most]
         said = f"{shown_value(word)} in column {column.name!r} is taken as missing, in {counts[most]:,} of "
         remark = Remark(f"{said}{table.n_rows:,} rows; if it is a value, {taken_as_value(word, table.na)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,7 +52,8 @@ def split_patterns(patterns: Patterns) -> list[str]:
         # A list may be wrapped over several lines of a script: every line adds its names.
         lines = csv.reader(io.StringIO(patterns, newline=""), skipinitialspace=True)
         return [field.strip() for fields in lines for field in fields if field.strip()]
-    return [str(pattern) for pattern in patterns]
+    # A single name may be a number: columns of an array are called 0, 1, ...
+    return [str(pattern) for pattern in (patterns if isinstance(patterns, Iterable) else [patterns])]
 
 
 def find(pattern: str, names: Sequence[str]) -> list[str]:
@@ -116,16 +117,16 @@ FEW_LEVELS = 20
 
 def named_columns(table: Table, columns: Patterns = None, exclude: Patterns = None) -> Table:
     """Return the table of the columns named, without those excluded, in the order of the table; some may be of no use."""
-    named = table.names if _is_all(columns) else match_names(columns, table.names, table.name)
+    named = table.names if is_all(columns) else match_names(columns, table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
     if not (kept := [name for name in named if name not in excluded]):
         raise _nothing_selected(table.name)
     return table.select(kept)
 
 
-def _is_all(columns: Patterns) -> bool:
-    """Say whether all columns are meant, which no text says."""
-    return not columns and columns != ""
+def is_all(columns: Patterns) -> bool:
+    """Say whether all columns are meant, which no text and no list says, be they empty."""
+    return columns is None or (isinstance(columns, tuple) and not columns)
 
 
 def _nothing_selected(where: str) -> UsageError:
@@ -145,7 +146,7 @@ def match_tables(
 ) -> tuple[Table, Table, tuple[str, ...]]:
     """Return both tables with the same columns, in the order of x, of the same kinds."""
     tables = (x.name, x.names), (y.name, y.names)
-    named = [x.names, y.names] if _is_all(columns) else _meant_in(columns, *tables, in_all=True)
+    named = [x.names, y.names] if is_all(columns) else _meant_in(columns, *tables, in_all=True)
     excluded, texts = (set().union(*_meant_in(patterns, *tables)) for patterns in (exclude, categorical))
     from_x, from_y = (
         [name for name in table.names if name in set(some) - excluded]

@@ -139,6 +139,8 @@ class Table:
         What a reader should know about how the table was read, its columns aside.
     lines : ndarray of int64, shape (n_rows,), optional
         Line of the file on which each row begins, counted from 1; None where there are no lines.
+    rows : ndarray of int64, shape (n_rows,), optional
+        The number of each row, counted from 1, where others were left out; None where none were.
     files : tuple of str
         The files that were read, in order; empty for arrays and frames.
     file_of : ndarray of int32, shape (n_rows,), optional
@@ -163,6 +165,7 @@ class Table:
     delimiter: str | None = None
     notes: tuple[str, ...] = ()
     lines: NDArray[np.int64] | None = None
+    rows: NDArray[np.int64] | None = None
     files: tuple[str, ...] = ()
     file_of: NDArray[np.int32] | None = None
     compression: str | None = None
@@ -207,7 +210,11 @@ class Table:
         columns = tuple(column.take(rows) for column in self.columns)
         n_rows = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
         lines, file_of = (None if places is None else places[rows] for places in (self.lines, self.file_of))
-        return replace(self, columns=columns, n_rows=n_rows, lines=lines, file_of=file_of)
+        return replace(self, columns=columns, n_rows=n_rows, lines=lines, rows=self.numbers()[rows], file_of=file_of)
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Return the number of each row in the table as it was read, counted from 1."""
+        return np.arange(1, self.n_rows + 1) if self.rows is None else self.rows
 
     def place(self, row: int) -> str:
         """Return where row `row` (counted from 0) stands, for a message: ``"line 37"`` or, without lines, ``"row 36"``.

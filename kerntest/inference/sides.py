@@ -18,6 +18,7 @@ from kerntest.data.columns import (
     arrange,
     check_usable,
     find,
+    is_all,
     match_names,
     match_tables,
     split_patterns,
@@ -258,9 +259,7 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
         )
     sources = (first, second)
     named = [
-        None
-        if patterns is None or (not patterns and patterns != "")
-        else match_names(patterns, table.names, table.name)
+        None if is_all(patterns) else match_names(patterns, table.names, table.name)
         for patterns, table in zip((reading.x_columns, reading.y_columns), sources, strict=True)
     ]
     # A name must be in at least one of the tables.
@@ -269,7 +268,7 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
         " or ".join(dict.fromkeys((first.name, second.name))),
     )
     excluded = set(match_names(reading.exclude, every, where))
-    if reading.columns:
+    if not is_all(reading.columns):
         excluded |= {*every} - {*match_names(reading.columns, every, where)}
     free = [[name for name in table.names if name not in excluded] for table in sources]
     if y is None and named == [None, None]:

@@ -95,6 +95,7 @@ def test_categorical_keeps_the_text_as_typed(csv, refused):
     assert error.hint == "did you mean 'grade'?"
     table = read_table(csv(rows(["1,5", "2,5"])), categorical="v")
     assert (table["v"].levels, table.warnings) == (("1,5", "2,5"), ())
+    assert read_table(csv("v,w\n,1\n,2\n"), categorical="v")["v"].n_missing == 2
 
 
 # Other forms

@@ -37,7 +37,7 @@ OTHERS = ("weight", "depth", "city", "new", "sold")
         ({"x_columns": "weight:city", "y_columns": "price"}, ("weight", "depth", "city"), ("price",)),
         ({"x_columns": ["new", "depth"], "y_columns": "p*"}, ("depth", "new"), ("price",)),
         ({"x_columns": "*e*", "y_columns": "city", "exclude": "new"}, ("weight", "depth", "price"), ("city",)),
-        ({"x_columns": [], "y_columns": ["price"], "exclude": "sold,new"}, ("weight", "depth", "city"), ("price",)),
+        ({"x_columns": None, "y_columns": ["price"], "exclude": "sold,new"}, ("weight", "depth", "city"), ("price",)),
     ],
 )
 def test_columns_of_one_table_are_those_of_two(options, x, y):

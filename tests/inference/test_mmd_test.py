@@ -1,13 +1,14 @@
 """The two-sample test as one Python call."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from tolerances import assert_close
 from two_samples import arrays, frames
 
-from kerntest import compute_on, mmd_test
+from kerntest import compute_on, hsic_pairs, mmd_test
 from kerntest.engines import engine
-from kerntest.errors import DataError
+from kerntest.errors import DataError, UsageError
 
 
 def outcome(result):
@@ -24,6 +25,30 @@ def test_columns_are_chosen_before_anything_else():
     assert outcome(mmd_test(x, y, exclude=["weight", "city", "new"])) == outcome(alone)
     assert outcome(mmd_test(x[["price"]], y, common=True)) == outcome(alone)
     assert mmd_test(x, y, columns="price").columns == ("price",)
+    # Nothing that is named is not everything.
+    for none in ({"columns": []}, {"columns": 0}):
+        with pytest.raises(UsageError):
+            mmd_test(x, y, **none)
+    for none in ({"x_columns": []}, {"columns": []}):
+        with pytest.raises(UsageError):
+            hsic_pairs(x, **none)
+    by_number = x.rename(columns={"price": 0}), y.rename(columns={"price": 0})
+    assert outcome(mmd_test(*by_number, columns=0))[:2] == outcome(alone)[:2]
+
+
+def test_rows_have_their_numbers_where_others_were_left_out(tmp_path):
+    x, y = frames()
+    holed = x.copy()
+    holed.loc[[0, 3], "price"] = np.nan
+    options = {"columns": "price,weight", "explain": True}
+    found = mmd_test(holed, y, missing="drop", witness=tmp_path / "w.csv", **options)
+    left = mmd_test(holed.drop(index=[0, 3]), y, **options)
+    numbers = np.delete(np.arange(1, len(x) + 1), [0, 3])
+    told, without = ([row.row for row in one.explanation.rows if row.sample == "x"] for one in (found, left))
+    assert told == numbers[np.array(without) - 1].tolist() != without
+    rows = pd.read_csv(tmp_path / "w.csv").groupby("sample")["row"].apply(list)
+    assert rows["x"] == numbers.tolist()
+    assert rows["y"] == list(range(1, len(y) + 1))
 
 
 # What it says

@@ -242,10 +242,10 @@ def typical_rows(sample: Sample, verdict: Verdict, tables: Sequence[Table]) -> t
     rounding = tie_tolerance(float(np.abs(kernel.diagonal(sample.points)).max()), 1, norm)
     rows = []
     for table, name, side, sign in zip(tables, names_apart(tables), (1, 0), (1.0, -1.0), strict=True):
-        members = np.flatnonzero(sample.labels == side)
+        members, numbers = np.flatnonzero(sample.labels == side), table.numbers()
         for row in members[descending(sign * witness[members], rounding)[:ROWS_SHOWN]]:
             place = int(sample.origin[row])
             line = None if table.lines is None else int(table.lines[place])
             file = None if table.file_of is None else table.files[table.file_of[place]]
-            rows.append(record.TypicalRow(name, place + 1, line, float(witness[row]), file))
+            rows.append(record.TypicalRow(name, int(numbers[place]), line, float(witness[row]), file))
     return tuple(rows)

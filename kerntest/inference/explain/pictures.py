@@ -108,7 +108,7 @@ def sample_columns(analysis: exact.TwoSampleAnalysis) -> dict[str, Any]:
     order = np.lexsort([sample.origin, 1 - sample.labels.astype(np.int64)])
     return {
         "sample": np.repeat(names_apart(tables), [table.n_rows for table in tables]),
-        "row": sample.origin[order] + 1,
+        "row": np.concatenate([table.numbers() for table in tables]),
         "line": np.concatenate(list(map(_lines, tables))),
         "witness": analysis.verdict.found.witness[order],
     }

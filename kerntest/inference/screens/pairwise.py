@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from kerntest.data.columns import apply_missing, arrange, check_usable, laid_below, reason_to_leave_out, standardize
+from kerntest.data.columns import (
+    apply_missing,
+    arrange,
+    check_usable,
+    is_all,
+    laid_below,
+    reason_to_leave_out,
+    standardize,
+)
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
@@ -210,8 +218,9 @@ class _Pairs(Screen):
     def choose(self, target: str | None) -> str | None:
         """Find the columns that can tell anything, and the pairs: each once, in the order of the table; a target second."""
         self.n, name, reading = self.table.n_rows, self.table.name, self.reading
-        taking_part = self.names(reading.columns or self.table.names)
-        sides = [self.names(patterns or taking_part) for patterns in (reading.x_columns, reading.y_columns)]
+        taking_part = self.names(self.table.names if is_all(reading.columns) else reading.columns)
+        named = (reading.x_columns, reading.y_columns)
+        sides = [taking_part if is_all(patterns) else self.names(patterns) for patterns in named]
         if target is not None:
             target, *others = self.matching([target])
             if others:
