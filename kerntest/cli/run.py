@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # The format that the name of a file asks for.
 NAMED = {".json": "json", ".jsonl": "jsonl", ".csv": "csv"}
+# Names of what is no text.
+BINARY = {".parquet", ".pq", ".xlsx", ".xls", ".feather", ".arrow"}
 # A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
 ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT, LONG = 15_000, 10.0, 300.0
 # Parameters that the engine takes before a command runs.
@@ -168,7 +170,15 @@ class Run:
             raise contradiction("-q and -v contradict each other")
         own = "report" if "report" in options else "output"
         file, asked = options.pop(own, None), options.pop("output_format")
-        self.format = asked or NAMED.get(PurePath(file or "").suffix.lower(), "table")
+        suffix = PurePath(file or "").suffix.lower()
+        if file and suffix in BINARY:
+            raise UsageError(
+                f"a report is written as text, .json or .csv, not as {suffix}",
+                hint=f"{'--report' if own == 'report' else '-o'} {PurePath(file).with_suffix('.csv')}",
+                code="usage.output_format",
+                where={"file": file},
+            )
+        self.format = asked or NAMED.get(suffix, "table")
         self.output = None if file == "-" else file
         self.files = {"-o": options.get("output"), "--report" if own == "report" else "-o": self.output}
         self.files |= {f"--{name}": options.get(name) for name in ("witness", "plot")}

@@ -111,6 +111,8 @@ MISTAKES = {
         ("hsic d.csv o.csv --dry-run -q", "--dry-run and -q contradict each other", ""),
         ("svm d.csv --target y --engine dask", "no such option: --engine", ""),
         ("mmd d.csv o.csv --witness w.csv -o ./w.csv", "-o and --witness would both write w.csv", ""),
+        ("mmd d.csv o.csv -o r.parquet", "a report is written as text, .json or .csv, not as .parquet", "-o r.csv"),
+        ("svm d.csv --target y --report r.XLSX", "not as .xlsx", "--report r.csv"),
         ("hsic - -", "DATA and Y cannot both be read from stdin", "as a file"),
         ("ridge d.csv", "--target is missing", "it names the column to predict"),
         ("ridge d.csv --target y --lambda 0", "--lambda must be a positive number, not '0'", ""),
