@@ -12,7 +12,7 @@ from kerntest.kernels.base import Points
 from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
-from kerntest.report.results.learning_record import RidgeGrid
+from kerntest.report.results.learning_record import GridSearch, RidgeGrid
 from kerntest.report.summaries.learner_summary import kpca_sentence, ridge_sentence
 from kerntest.report.summaries.words import number, percent
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.ridge_fit import RidgeFit
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.results.learning_record import GridSearch, KpcaResult, RidgeResult
+    from kerntest.report.results.learning_record import KpcaResult, RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
 CURVE_POINTS, MARGIN = 400, 0.05
@@ -144,20 +144,32 @@ CRITERIA = {"loo": "Leave-one-out", "gcv": "GCV", "evidence": "Evidence"}
 
 
 def draw_search(axis: Any, grid: GridSearch | RidgeGrid) -> None:
-    """Draw the scores of a grid, dark where they are good, and frame the chosen cell."""
-    heading, score = "Cross-validation", f"{grid.score} over {grid.folds} folds"
+    """Draw the scores of a grid, dark where they are good, those given up in brackets, and frame the chosen cell.
+
+    Negative errors show as errors, as they do in the text.
+    """
+    called = grid.score.removeprefix("negative ")
+    # The score of a regression's lambda is an error as it is.
+    turned = -1.0 if isinstance(grid, GridSearch) and called != grid.score else 1.0
+    sign = turned * grid.SIGN
+    heading, score = "Cross-validation", f"{called} over {grid.folds} folds"
     if isinstance(grid, RidgeGrid):
         heading, score = CRITERIA.get(grid.criterion, f"{grid.folds} folds"), grid.score
     (option, columns), name, best = grid.columns, grid.OPTION.rstrip("_"), grid.best
-    scores = np.array([[getattr(cell, grid.SCORE) for cell in cells] for cells in columns]).T
-    goodness = grid.SIGN * scores
+    scores = turned * np.array([[getattr(cell, grid.SCORE) for cell in cells] for cells in columns]).T
+    goodness = sign * scores
     worst, middle, highest = (float(value) for value in np.quantile(goodness, [0.0, 0.5, 1.0]))
     # The poor ones are all pale, so that the good ones can be compared.
     shades = min(3.0 * (highest - middle) or math.inf, highest - worst or 1.0)
-    low, high = sorted((grid.SIGN * highest, grid.SIGN * (highest - shades)))
-    panels.draw_cells(axis, scores, low, high, score, reverse=grid.SIGN < 0)
+    low, high = sorted((sign * highest, sign * (highest - shades)))
+    panels.draw_cells(axis, scores, low, high, score, reverse=sign < 0)
     if max(scores.shape) <= panels.CELLS_WITH_TEXT:
         texts = [[number(value, 3) for value in line] for line in scores.tolist()]
+        if isinstance(grid, GridSearch):
+            for place, cell in enumerate(grid.cells):
+                column, row = divmod(place, len(scores))
+                if cell.folds < grid.folds:
+                    texts[row][column] = f"({texts[row][column]})"
         panels.write_cells(axis, texts, 1.0 - (highest - goodness) / shades, size=7.5)
     across = [number(cells[0].bandwidth or cells[0].multiple, 3) for cells in columns]
     panels.label_cells(axis, across, [number(getattr(cell, grid.OPTION), 3) for cell in columns[0]])

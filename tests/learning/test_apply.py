@@ -122,6 +122,9 @@ def test_the_report_sums_up_what_is_written(folder, applied):
         counts = {name: int((found["prediction"] == name).sum()) for name in report.predictions}
         assert report.predictions == counts
         assert sum(counts.values()) == 500
+    # In words those of one class are no truths.
+    words = f"like the others {counts['true']}, outliers {counts['false']}"
+    assert ("predicted", words) in report.in_words().lines
     _, report = applied("all", residual=True)
     assert report.residual == pytest.approx(
         KernelPCA.load(folder / "all.kt").residuals(folder / "new.csv").mean(), rel=1e-9

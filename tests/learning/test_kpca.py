@@ -259,6 +259,29 @@ def test_rows_without_components_are_refused(error, rows, kernel, message):
         KernelPCA(2, kernel).fit(rows)
 
 
+def test_all_shares_of_a_result_are_rounded_alike():
+    # Components that leave out less than can be written are not all of it, in the table either.
+    table = pd.DataFrame(RNG.normal(size=(60, 14)) * ([1.0] * 13 + [1e-3]), columns=[f"x{k}" for k in range(14)])
+    for count, told in ((13, "99.9"), (14, "100")):
+        words = str(train_kpca(table, components=count, kernel="linear", scale="none"))
+        assert f"{count} components explain {told} % of the variance." in words
+        assert f"and {count - 12} more, in all {told} %: --json has them" in words
+    for scale, told in ((1e-3, "99.9"), (0.0, "100.0")):
+        (line,) = [
+            line
+            for line in str(
+                train_kpca(
+                    pd.DataFrame({"a": table.x0, "b": table.x0 + scale * table.x1}),
+                    components=1,
+                    kernel="linear",
+                    scale="none",
+                )
+            ).splitlines()
+            if line.startswith("  pc1 ")
+        ]
+        assert line.split()[2:4] == [told, told]
+
+
 def test_scores_of_another_shape_are_refused():
     found = KernelPCA(3).fit(X)
     for wrong in (np.zeros(3), np.zeros((2, 2)), np.full((1, 3), np.nan), [["a", "b"]], [[1.0, 2.0], [3.0]], None):

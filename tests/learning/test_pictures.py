@@ -173,7 +173,7 @@ def search(scores, chosen=0, *, smaller_is_better=False):
     """Return a drawn search over two bandwidths, 1 and 2, and powers of ten."""
     values = np.transpose(scores)
     cells = [(10.0**up, k + 1.0, k + 1.0, "", one) for k, line in enumerate(values) for up, one in enumerate(line)]
-    grid = GridSearch("accuracy", 5, "", tuple(GridCell(*cell, None) for cell in cells), chosen, 0.0)
+    grid = GridSearch("accuracy", 5, "", tuple(GridCell(*cell, None, 5) for cell in cells), chosen, 0.0)
     if smaller_is_better:
         grid = RidgeGrid("RMSE", None, "", tuple(RidgeCell(*cell, 1.0) for cell in cells), chosen, "loo", 60)
     return drawn(draw_search, grid)
@@ -192,6 +192,24 @@ def test_the_chosen_cell_is_framed_and_said():
         ["0.625", "0.5"],
         ["0.7", "0.8"],
     ]
+
+
+def test_cells_given_up_stand_in_brackets_and_negative_errors_show_as_errors():
+    cells = [GridCell(1.0, 1.0, 1.0, "", -50.0, 1.0, 5), GridCell(10.0, 1.0, 1.0, "", -60.0, 1.0, 5)]
+    cells += [GridCell(1.0, 2.0, 2.0, "", -80.0, None, 0), GridCell(10.0, 2.0, 2.0, "", -70.0, 1.0, 2)]
+    axis = drawn(draw_search, GridSearch("negative RMSE", 5, "", tuple(cells), 0, -50.0))
+    written = texts(axis)
+    assert [written[0, 0], written[1, 0], written[0, 1], written[1, 1]] == ["50", "60", "(80)", "(70)"]
+    assert axis.get_title() == "Cross-validation: 50 at the framed cell\n(bandwidth = 1, C = 1)"
+    (mesh,) = layers(axis, "QuadMesh")
+    assert axis.figure.axes[1].get_ylabel() == "RMSE over 5 folds"
+    shade = mesh.to_rgba(mesh.get_array()).reshape(-1, 4)[:, :3].sum(axis=1)
+    assert shade.argmin() == 0
+    # A negative log evidence is what is written: the smaller, the better.
+    lambdas = tuple(RidgeCell(10.0**up, 1.0, 1.0, "", value, 1.0) for up, value in enumerate((-12.0, 30.0)))
+    axis = drawn(draw_search, RidgeGrid("negative log evidence", None, "", lambdas, 0, "evidence", 60))
+    assert [texts(axis)[row, 0] for row in (0, 1)] == ["-12", "30"]
+    assert axis.figure.axes[1].get_ylabel() == "negative log evidence"
 
 
 @pytest.mark.parametrize("smaller_is_better", [False, True])

@@ -148,7 +148,9 @@ class PredictionReport(ApplicationReport):
         """Return what was predicted, in words."""
         lines = []
         if self.predictions is not None:
-            frequent = sorted(self.predictions.items(), key=lambda item: -item[1])
+            called = {"true": "like the others", "false": "outliers"} if self.task == "one-class" else {}
+            counts = [(called.get(name, name), count) for name, count in self.predictions.items()]
+            frequent = sorted(counts, key=lambda item: -item[1])
             lines.append(
                 ("predicted", listed([f"{visible(name)} {count:,}" for name, count in frequent], CLASSES_SHOWN))
             )

@@ -347,13 +347,14 @@ SHOWN = 12
 
 def kpca_summary(result: records.KpcaResult) -> words.Summary:
     """Return components in words: eigenvalues, shares of the variance, and the columns that each component goes with."""
-    rows, together = [], 0.0
+    # 100 only where it is so, as in the sentence.
+    rows, together, most = [], 0.0, 100.0 if result.explained == 1.0 else 99.9
     for place, (value, ratio) in enumerate(zip(result.eigenvalues, result.explained_variance_ratio, strict=True)):
         together += ratio
-        shares = (f"{100 * ratio:.1f}", f"{100 * together:.1f}")
+        shares = [f"{min(100 * share, most):.1f}" for share in (ratio, together)]
         rows.append((f"pc{place + 1}", number(value), *shares, _goes_with(result, place)))
     more, numbers = len(rows) - SHOWN, _numbers(("eigenvalue", "% of variance", "together"))
-    left = (f"and {more:,} more, in all {100 * together:.1f} %: --json has them",) if more > 0 else ()
+    left = (f"and {more:,} more, in all {percent(result.explained)}: --json has them",) if more > 0 else ()
     table = ResultTable(
         (("component", "word"), *numbers, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Components:", left
     )
