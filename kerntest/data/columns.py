@@ -120,7 +120,7 @@ def named_columns(table: Table, columns: Patterns = None, exclude: Patterns = No
     named = table.names if is_all(columns) else match_names(columns, table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
     if not (kept := [name for name in named if name not in excluded]):
-        raise _nothing_selected(table.name)
+        raise _nothing_selected(table)
     return table.select(kept)
 
 
@@ -129,10 +129,11 @@ def is_all(columns: Patterns) -> bool:
     return columns is None or (isinstance(columns, tuple) and not columns)
 
 
-def _nothing_selected(where: str) -> UsageError:
+def _nothing_selected(*tables: Table) -> UsageError:
     """Return the error for options that leave no column."""
     hint = "name at least one in --columns, and exclude fewer"
-    return UsageError(f"no column of {where} is selected", hint=hint, code="usage.no_columns")
+    told = f"no column of {' and '.join(table.name for table in tables)} is selected"
+    return UsageError(told, hint=hint, code="usage.no_columns", where={"file": tables[0].name})
 
 
 def match_tables(
@@ -153,7 +154,7 @@ def match_tables(
         for table, some in zip((x, y), named, strict=True)
     )
     if not from_x and not from_y:
-        raise _nothing_selected(f"{x.name} and {y.name}")
+        raise _nothing_selected(x, y)
     shared = set(from_x) & set(from_y)
     only_x, only_y = ([name for name in names if name not in shared] for names in (from_x, from_y))
     told = [(table.name, only) for table, only in ((x, only_x), (y, only_y)) if only]

@@ -94,7 +94,9 @@ def test_patterns(table, patterns, expected):
     ],
 )
 def test_patterns_that_mean_nothing(table, refused, *, columns, exclude, match, code, hint):
-    assert refused(lambda: named_columns(table, columns, exclude), match, code).hint.startswith(hint)
+    error = refused(lambda: named_columns(table, columns, exclude), match, code)
+    assert error.hint.startswith(hint)
+    assert error.where.get("file") == (None if code == "usage.backward_range" else "sales.csv")
 
 
 def test_items_and_rows(table, refused):
