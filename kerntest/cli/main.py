@@ -16,7 +16,7 @@ import click
 from kerntest import __version__
 from kerntest.cli import console
 from kerntest.cli.manual import DocumentedGroup, Manual
-from kerntest.errors import KerntestWarning, as_typed
+from kerntest.errors import KerntestWarning, UsageError, as_typed
 from kerntest.report.write import remove_temporary_files, written_together
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ def group() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every failure becomes a message on stderr."""
     _told.clear()
+    if not (arguments or os.environ.get(COMPLETION_VARIABLE)):
+        # Help that nobody asked for is no result: a script that has lost its command must not go on.
+        console.say(group.get_help(click.Context(group, info_name=PROGRAM, **group.context_settings)))
+        return UsageError.exit_code
     try:
         if os.environ.get(COMPLETION_VARIABLE):
             from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell's Tab key needs it

@@ -414,22 +414,6 @@ HELD_OUT = stacked(
 )
 
 
-def format_options(*more: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --format, which knows what --json, short for one of them, makes of it."""
-    return stacked(
-        _output(
-            "--format",
-            "output_format",
-            type=one_of("table", "json", "csv", *more),
-            # Read before --json, wherever that stands.
-            is_eager=True,
-            help="table for people, json for programs, csv: a header and the values"
-            f"{', jsonl: one JSON object a line' if more else ''}.  [default: table]",
-        ),
-        _output("--json", is_flag=True, expose_value=False, callback=_as_json, help="Short for --format json."),
-    )
-
-
 def _as_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - the signature is click's
     """Make --json a format."""
     if value:
@@ -438,6 +422,19 @@ def _as_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:  
         ctx.params["output_format"] = "json"
 
 
+# --format knows what --json, short for one of them, makes of it.
+format_options = stacked(
+    _output(
+        "--format",
+        "output_format",
+        type=one_of("table", "json", "jsonl", "csv", "markdown", "html", "parquet"),
+        # Read before --json, wherever that stands.
+        is_eager=True,
+        help="table, markdown or html for people, json for programs, jsonl: one JSON object a line, csv or parquet: a header "
+        "and the values. The ending of a file says it too.  [default: table]",
+    ),
+    _output("--json", is_flag=True, expose_value=False, callback=_as_json, help="Short for --format json."),
+)
 # --quiet and --verbose of every command that reports.
 VERBOSITY = stacked(
     _output("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors: no warnings, no progress."),
@@ -447,25 +444,23 @@ VERBOSITY = stacked(
 )
 
 
-def result_options(*more: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --format, --json, --output, --quiet and --verbose, in this order."""
-    return stacked(
-        format_options(*more),
-        _output(
-            "-o",
-            "--output",
-            type=OutputPath(allow_dash=True),
-            help="Write the result to FILE instead of stdout, as JSON or CSV where its name ends so; on failure an old FILE "
-            "stays as it was.",
-        ),
-        VERBOSITY,
-    )
+_ENDINGS = "as its name ends: .txt, .md, .html, .json, .jsonl, .csv or .parquet"
+result_options = stacked(
+    format_options,
+    _output(
+        "-o",
+        "--output",
+        type=OutputPath(allow_dash=True),
+        help=f"Write the result to FILE instead of stdout (-), {_ENDINGS}; on failure an old FILE stays as it was.",
+    ),
+    VERBOSITY,
+)
 
 
 def model_options(purpose: str, drawing: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds --plot, --output for the model, and --force."""
     return stacked(
-        _output("--plot", type=OutputPath(), help=f"Draw {drawing}."),
+        _output("--plot", type=OutputPath(allow_dash=True), help=f"Draw {drawing}."),
         _output("-o", "--output", type=OutputPath(), metavar="MODEL", help=f"Keep the model in a file, {purpose}."),
         _output(
             "--force",
@@ -476,8 +471,12 @@ def model_options(purpose: str, drawing: str) -> Callable[[AnyCommand], AnyComma
 
 
 report_options = stacked(
-    _output("--report", type=OutputPath(allow_dash=True), help="Write the report to FILE instead of stdout."),
-    format_options(),
+    _output(
+        "--report",
+        type=OutputPath(allow_dash=True),
+        help=f"Write the report to FILE instead of stdout (-), {_ENDINGS}.",
+    ),
+    format_options,
     VERBOSITY,
 )
 

@@ -20,7 +20,16 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.results.record import flatten
 from kerntest.report.summaries.words import plan_notes, plan_summary, show_time, visible
-from kerntest.report.write import csv_text, json_text, put_in_place, write_file, write_standard_output
+from kerntest.report.write import (
+    ROW_FORMATS,
+    STANDARD_OUTPUT,
+    csv_text,
+    json_text,
+    parquet_bytes,
+    put_in_place,
+    write_file,
+    write_standard_output,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +42,16 @@ if TYPE_CHECKING:
     from kerntest.report.summaries.words import Summary
 
 # The format that the name of a file asks for.
-NAMED = {".json": "json", ".jsonl": "jsonl", ".csv": "csv"}
-# Names of what is no text.
-BINARY = {".parquet", ".pq", ".xlsx", ".xls", ".feather", ".arrow"}
+NAMED: dict[str, str] = {
+    ".txt": "table",
+    ".md": "markdown",
+    ".html": "html",
+    ".json": "json",
+} | ROW_FORMATS
+# For people, who find the warnings in it.
+TOLD = {"table", "markdown", "html"}
+# Names of what a report is not written as.
+OTHERS = {".xlsx", ".xls", ".feather", ".arrow", ".pdf", ".docx", ".png", ".svg", ".kt", ".tsv", ".yaml", ".xml"}
 # A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
 ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT, LONG = 15_000, 10.0, 300.0
 # Parameters that the engine takes before a command runs.
@@ -169,18 +185,23 @@ class Run:
         if self.quiet and self.verbose:
             raise contradiction("-q and -v contradict each other")
         own = "report" if "report" in options else "output"
+        self._own = "--report" if own == "report" else "-o"
         file, asked = options.pop(own, None), options.pop("output_format")
         suffix = PurePath(file or "").suffix.lower()
-        if file and suffix in BINARY:
+        if file and suffix in OTHERS:
             raise UsageError(
-                f"a report is written as text, .json or .csv, not as {suffix}",
-                hint=f"{'--report' if own == 'report' else '-o'} {PurePath(file).with_suffix('.csv')}",
+                f"a report is written as .txt, .json, .jsonl, .csv, .md, .html or .parquet, not as {suffix}",
+                hint=f"{self._own} {PurePath(file).with_suffix('.csv')}",
                 code="usage.output_format",
                 where={"file": file},
             )
         self.format = asked or NAMED.get(suffix, "table")
-        self.output = None if file == "-" else file
-        self.files = {"-o": options.get("output"), "--report" if own == "report" else "-o": self.output}
+        self.output = None if file == STANDARD_OUTPUT else file
+        if self.format == "parquet" and self.output is None and is_terminal(sys.stdout):
+            raise _no_text("--format parquet", f"{self._own} result.parquet")
+        if options.get("plot") == STANDARD_OUTPUT and is_terminal(sys.stdout):
+            raise _no_text("--plot -", "--plot result.png")
+        self.files = {"-o": options.get("output"), self._own: self.output}
         self.files |= {f"--{name}": options.get(name) for name in ("witness", "plot")}
         self.gates = options.pop("fail_on", ())
 
@@ -190,9 +211,13 @@ class Run:
         read = {name: source for name, source in sources.items() if source is not None}
         check_stdin(read, example)
         written = [(name, file) for name, file in self.files.items() if file is not None]
-        for (one, first), (other, second) in combinations(written, 2):
+        outputs = [*written, *([("the result", STANDARD_OUTPUT)] if self.output is None else [])]
+        for (one, first), (other, second) in combinations(outputs, 2):
             if os.path.realpath(first) == os.path.realpath(second):
                 message, hint = f"{one} and {other} would both write {second}", "give each a file of its own"
+                if second == STANDARD_OUTPUT:
+                    message = f"{one} and {other} would both go to the standard output"
+                    hint = f"{self._own} FILE takes the result"
                 raise UsageError(message, hint=hint, code="usage.output_twice", where={"file": second})
         inputs = [("data in", source) for source in read.values()] + [("model", model)] * bool(model)
         for (called, source), (name, output) in product(inputs, written):
@@ -202,6 +227,11 @@ class Run:
                     "write the result to another file",
                 )
                 raise UsageError(message, hint=hint, code="usage.output_is_input", where={"file": output})
+
+        named = NAMED.get(PurePath(self.output or "").suffix.lower(), self.format)
+        if self.format != named:
+            message = f"--format {self.format} contradicts the name {self.output}, which asks for {named}"
+            raise contradiction(message, "leave out --format, or end the name otherwise")
 
     def check_gates(self, plain: Mapping[str, Any]) -> None:
         """Refuse gates on what is no number of a report."""
@@ -238,30 +268,35 @@ class Run:
         no result says.
         """
         self.check_gates(result.to_dict())
-        rows, encoding = rows or [result.to_dict()], "utf-8"
-        if self.format == "table":
-            from kerntest.report.drawing import summary_text  # noqa: PLC0415 - only tables need it
-
-            colour, width = False, PIPED_WIDTH
-            if self.output is None:
-                colour, width = uses_colour(sys.stdout), terminal_width()
-                encoding = getattr(sys.stdout, "encoding", None) or encoding
-            text = summary_text(words or result.in_words(), width=width, colour=colour)
+        if self.format in TOLD:
+            told = self._in_words(words or result.in_words())
         elif self.format == "json":
-            text = json_text(result.to_dict())
+            told = json_text(result.to_dict())
         elif self.format == "jsonl":
-            text = "".join(json_text(row, indent=None) for row in rows)
+            told = "".join(json_text(row, indent=None) for row in rows or [result.to_dict()])
         else:
-            text = csv_text([flatten(row) for row in rows])
-        if self.output is None:
-            write_standard_output(text, encoding=encoding)
+            flat = [flatten(row) for row in rows or [result.to_dict()]]
+            told = csv_text(flat) if self.format == "csv" else parquet_bytes(flat)
+        if self.output is None and isinstance(told, str):
+            encoding = getattr(sys.stdout, "encoding", None) if self.format == "table" else None
+            write_standard_output(told, encoding=encoding or "utf-8")
         else:
-            write_file(self.output, text)
+            write_file(self.output or STANDARD_OUTPUT, told)
         # All that the run has written is whole by now.
         put_in_place()
         self.wrote(self.output)
-        if self.output is not None or self.format != "table":
+        if self.output is not None or self.format not in TOLD:
             self.warn(getattr(result, "warnings", ()))
+
+    def _in_words(self, words: Summary) -> str | bytes:
+        """Return words as the text of a format for people."""
+        from kerntest.report import drawing  # noqa: PLC0415 - only tables need it
+
+        if self.format != "table":
+            return drawing.summary_markdown(words) if self.format == "markdown" else drawing.html_page(words)
+        if self.output is None:
+            return drawing.summary_text(words, width=terminal_width(), colour=uses_colour(sys.stdout))
+        return drawing.summary_text(words, width=PIPED_WIDTH, colour=False)
 
     def note(self, text: str) -> None:
         """Say what was done."""
@@ -271,7 +306,7 @@ class Run:
     def wrote(self, *files: str | None) -> None:
         """Say which files were written; None was not asked for."""
         for file in files:
-            if file is not None:
+            if file not in {None, STANDARD_OUTPUT}:
                 self.note(f"wrote {visible(file)}")
 
     def explain(self, texts: Sequence[str]) -> None:
@@ -290,6 +325,14 @@ class Run:
         for text in chain.from_iterable(said for _, said in decided):
             self.note(visible(text))
         return int(any(failed for failed, _ in decided))
+
+
+def _no_text(option: str, other: str) -> UsageError:
+    """Return the error for what a terminal cannot show."""
+    hint = f"{other} writes a file; or send it to one: `> {other.rpartition(' ')[2]}`"
+    return UsageError(
+        f"{option} is no text, and the standard output is a terminal", hint=hint, code="usage.output_terminal"
+    )
 
 
 def check_stdin(sources: Mapping[str, str], example: str) -> None:

@@ -28,7 +28,8 @@ try:
     from distributed.comm.core import CommClosedError
 except ImportError as error:
     raise MissingExtraError(
-        "a cluster needs Dask, which is not installed", hint="pip install 'kerntest[dask]'"
+        "a cluster needs Dask, which is not installed",
+        hint="`pip install '.[dask]'` in the folder of kerntest, or `pip install dask distributed`",
     ) from error
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ try:
     import torch
 except ImportError as error:
     raise MissingExtraError(
-        "a GPU needs PyTorch, which is not installed", hint="pip install 'kerntest[gpu]'"
+        "a GPU needs PyTorch, which is not installed",
+        hint="`pip install '.[gpu]'` in the folder of kerntest, or `pip install torch`",
     ) from error
 
 if TYPE_CHECKING:

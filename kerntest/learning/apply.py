@@ -85,7 +85,7 @@ def predict_file(
     data : path or "-"
         CSV or Parquet, as `read_table` takes it; its columns are found by name, in any order, and others are ignored.
     output : path or binary file
-        A .csv or .parquet file, whole or not there at all; or an open file, which gets CSV. None: the standard output.
+        A .csv, .parquet or .jsonl file, whole or not there at all; or an open file, which gets CSV. None: the standard output.
     proba : bool
         Also the probability of each class, in columns `p:CLASS`, where the model was fitted with probabilities.
     decision : bool
@@ -159,7 +159,7 @@ def transform_file(
     data : path or "-"
         CSV or Parquet, as `read_table` takes it; its columns are found by name, in any order, and others are ignored.
     output : path or binary file
-        A .csv or .parquet file, whole or not there at all; or an open file, which gets CSV. None: the standard output.
+        A .csv, .parquet or .jsonl file, whole or not there at all; or an open file, which gets CSV. None: the standard output.
     components : int, optional
         How many of the components to use; all by default.
     reconstruct : bool

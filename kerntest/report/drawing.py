@@ -30,6 +30,7 @@ GAP, LEAST = 2, {"name": 8, "text": 12}
 # While lines are broken: stands for a blank, since rich breaks at every one, also at those that are not to be broken at;
 # and, a blank without a width, behind the parts of a long name, where it is best broken.
 _NO_BREAK, _SEAM = "\ue000", "\x1f"
+_MARKED = re.compile(r"[\\`*\[\]<>|~$&#]|(?<!\w)_|_(?!\w)")
 _PARTS = re.compile(r"[_\-.]+(?=[^_\-. ])")
 
 
@@ -176,3 +177,40 @@ def _rows_html(rows: Sequence[Sequence[str | Cell]], headings: Sequence[str] = (
         [line(headings, "th"), *(line(row, "td") for row in rows)] if headings else [line(row, "td") for row in rows]
     )
     return f"<table>{''.join(f'<tr>{one}</tr>' for one in shown)}</table>"
+
+
+def html_page(summary: Summary) -> str:
+    """Return a summary as a document of its own."""
+    head = (
+        f'<meta charset="utf-8">\n<title>{escape(summary.title)}</title>\n<style>td, th {{ padding: 0 0.6em; }}</style>'
+    )
+    return f"<!DOCTYPE html>\n{head}\n{summary_html(summary)}\n"
+
+
+def summary_markdown(summary: Summary) -> str:
+    """Return a summary as Markdown with the tables of GitHub: in full, whatever the width."""
+    parts = [f"## {_unmarked(summary.title)}"]
+    parts += [_rows_markdown(summary.lines, ["", ""], [])] if summary.lines else []
+    for table in summary.tables:
+        headings = [heading for heading, _ in table.columns]
+        right = [place for place, (_, kind) in enumerate(table.columns) if kind == "number"]
+        parts += [f"**{_unmarked(table.title)}**"] if table.title else []
+        parts += [_rows_markdown(table.rows, headings, right)] if table.rows else []
+        parts += ["\n".join(f"- {_unmarked(note)}" for note in table.notes)] if table.notes else []
+    parts += [f"**{_unmarked(f'{summary.answer}: {summary.decision}')}**"] if summary.decision else []
+    if summary.warnings:
+        parts += ["Warnings:", "\n".join(f"- {_unmarked(warning)}" for warning in summary.warnings)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _rows_markdown(rows: Sequence[Sequence[str | Cell]], headings: Sequence[str], right: Collection[int]) -> str:
+    """Return rows of texts as a table; those at some places stand at the right."""
+    rule = ["---:" if place in right else "---" for place in range(len(headings))]
+    texts = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in (headings, *rows)]
+    head, *told = [[_unmarked(text) for text in row] for row in texts]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *told))
+
+
+def _unmarked(text: str) -> str:
+    """Return text of which Markdown makes nothing else; an underscore inside a word is none."""
+    return _MARKED.sub(r"\\\g<0>", text.strip())

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kerntest.errors import MissingExtraError, UsageError, counted
 from kerntest.report.summaries.words import visible
-from kerntest.report.write import check_writable, write_file
+from kerntest.report.write import STANDARD_OUTPUT, check_writable, write_file
 
 Array: TypeAlias = NDArray[np.float64]
 Panel: TypeAlias = Callable[[Any], None]
@@ -51,7 +51,8 @@ def matplotlib(module: str) -> Any:
         return import_module(f"matplotlib.{module}")
     except ImportError as error:
         raise MissingExtraError(
-            "pictures need matplotlib, which is not installed", hint="pip install 'kerntest[plot]'"
+            "pictures need matplotlib, which is not installed",
+            hint="`pip install '.[plot]'` in the folder of kerntest, or `pip install matplotlib`",
         ) from error
 
 
@@ -99,7 +100,7 @@ def side_by_side(panels: Sequence[Panel], title: str) -> Any:
 
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Refuse, before anything is computed, a name that is none of a picture, or that nothing can be written under."""
-    if Path(path).suffix.lower() not in FORMATS:
+    if _ending(path) not in FORMATS:
         raise UsageError(
             f"a picture cannot be drawn into {os.fspath(path)}",
             hint="end its name in .png, .svg or .pdf",
@@ -110,9 +111,14 @@ def check_picture(path: str | os.PathLike[str]) -> None:
     check_writable(os.fspath(path))
 
 
+def _ending(path: str | os.PathLike[str]) -> str:
+    """Return the ending of the name of a picture; the standard output takes a .png."""
+    return ".png" if os.fspath(path) == STANDARD_OUTPUT else Path(path).suffix.lower()
+
+
 def write_picture(path: str | os.PathLike[str], made: Any) -> None:
     """Write a figure in the format that a name asks for, without the time of drawing and with names that stay."""
-    ending, stream = Path(path).suffix.lower(), io.BytesIO()
+    ending, stream = _ending(path), io.BytesIO()
     with import_module("matplotlib").rc_context({"svg.hashsalt": "kerntest"}), warnings.catch_warnings():
         # A character that the font lacks is drawn as a box: that is no news for standard error.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)

@@ -1,16 +1,23 @@
 """Several outputs of one run: all are complete before the first takes its name, and a failure leaves them as they were."""
 
+import datetime as dt
+import io
+import json
+import math
 import os
 import shlex
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 from command_line import ROOT, streams
 
 from kerntest import train_kpca, train_svm
 from kerntest.cli.main import run
+from kerntest.report.write import RowWriter, parquet_bytes
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux")
 MMD = "mmd iris_versicolor.csv iris_virginica.csv --permutations 20"
@@ -164,3 +171,94 @@ def test_no_output_replaces_what_is_read(shell, words, told):
     assert (outcome.code, outcome.out) == (2, "")
     assert told in outcome.err
     assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("md", "## Two-sample"), ("html", "<!DOCTYPE html>"), ("ndjson", "{"), ("log", "Two-sample")]
+)
+def test_other_names_tell_other_formats(shell, ending, start):
+    assert shell(f"{MMD} -o result.{ending}").code == 0
+    assert Path(f"result.{ending}").read_text().startswith(start)
+
+
+def test_a_result_as_parquet_is_its_csv(shell):
+    for words in (MMD, "hsic iris.csv --pairwise"):
+        assert shell(f"{words} -o r.parquet").code == 0
+        found = pd.read_parquet("r.parquet").drop(columns="provenance.seconds", errors="ignore")
+        told = pd.read_csv(io.StringIO(shell(f"{words} --format csv -q").out))
+        assert list(found) == [name for name in told if name != "provenance.seconds"]
+        assert len(found) == len(told)
+        numbers = found.select_dtypes("float")
+        pd.testing.assert_frame_equal(numbers, told[list(numbers)].astype(float))
+
+
+def test_a_column_of_numbers_and_texts_is_one_of_texts_in_parquet():
+    found = pd.read_parquet(io.BytesIO(parquet_bytes([{"a": 1, "b": None}, {"a": "x", "b": 2.5}])))
+    assert found["a"].tolist() == ["1", "x"]
+    assert math.isnan(found["b"][0])
+    assert found["b"][1] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (f"{MMD} -o r.json --format csv", "--format csv contradicts the name r.json, which asks for json"),
+        (f"{MMD} -o r.md --json", "--format json contradicts the name r.md, which asks for markdown"),
+        (f"{SVM} --report r.txt --json", "--format json contradicts the name r.txt, which asks for table"),
+        (f"{MMD} -o r.xlsx", "a report is written as .txt, .json, .jsonl, .csv, .md, .html or .parquet, not as .xlsx"),
+        ("kpca iris.csv --report m.kt", "not as .kt"),
+        (f"{MMD} --plot -", "--plot and the result would both go to the standard output"),
+        (f"{MMD} --plot - --witness - -o r.json", "--witness and --plot would both go to the standard output"),
+        (f"{SVM} --plot - --report -", "--plot and the result would both go to the standard output"),
+        (f"{SVM} -o -", "--output writes a file, not the standard output"),
+        ("predict species.kt iris.csv -o - --json", "--format json is for the report"),
+    ],
+)
+def test_outputs_that_contradict_their_names_or_each_other_are_refused(shell, folder, words, told):
+    before = names(folder)
+    outcome = shell(words)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert told in outcome.err
+    assert names(folder) == before
+
+
+def test_a_dash_is_the_standard_output(folder):
+    def written(words):
+        with Path(os.devnull).open("r+b") as null, (folder / "out").open("w+b") as out, streams(null, out, null):
+            assert run(shlex.split(words)) == 0
+        return (folder / "out").read_bytes()
+
+    rows = written("predict species.kt iris.csv")
+    assert rows.startswith(b"row,prediction\n1,setosa\n")
+    assert written("predict species.kt iris.csv -o -") == rows
+    assert written("predict species.kt iris.csv -o - --report r.json") == rows
+    assert written("transform plane.kt iris.csv -o -").startswith(b"row,pc1,pc2\n")
+    assert written(f"{MMD} --witness - -o r.json").startswith(b"sample,row,line,witness\n")
+    assert written(f"{MMD} --plot - -o r.json") == b"a picture"
+    assert written(f"{SVM} --plot - --report r.md") == b"a picture"
+    assert written(f"{MMD} --format parquet").startswith(b"PAR1")
+    assert written(f"{MMD} -o -").startswith(b"Two-sample test")
+
+
+def test_a_terminal_is_sent_no_bytes_that_are_no_text(shell, monkeypatch):
+    monkeypatch.setattr("kerntest.cli.run.is_terminal", lambda _: True)
+    for words in (f"{MMD} --format parquet", f"{MMD} --plot - -o r.json"):
+        outcome = shell(words)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "is no text, and the standard output is a terminal" in outcome.err
+
+
+def test_rows_are_written_as_json_lines(shell):
+    for words in ("predict species.kt iris.csv --decision", f"{MMD} --witness rows.jsonl"):
+        assert shell(words if "--witness" in words else f"{words} -o rows.jsonl").code == 0
+        found = pd.DataFrame([json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()])
+        assert shell((words if "--witness" in words else f"{words} -o rows.jsonl").replace(".jsonl", ".csv")).code == 0
+        pd.testing.assert_frame_equal(found, pd.read_csv("rows.csv"), rtol=1e-9)
+
+
+def test_numbers_that_are_not_finite_are_null_in_json_lines():
+    stream = io.BytesIO()
+    day = dt.date(2026, 1, 2)
+    RowWriter(stream, "jsonl").write(pa.table({"a": [math.nan, 1.0], "b": [day, None], "c": [True, False]}))
+    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert rows == [{"a": None, "b": "2026-01-02", "c": True}, {"a": 1.0, "b": None, "c": False}]

@@ -154,7 +154,7 @@ def test_the_set_up_commands_are_those_of_ci():
     job, tests = ([step.strip() for step in command.split("&&")] for command in commands)
     assert [step for step in tests if step not in lines] == []
     # CI installs the package once, with the extra.
-    assert [step for step in job if step not in lines] == [".venv/bin/pip install ."]
+    assert [step for step in job if step not in lines] == [".venv/bin/pip install '.[plot]'"]
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 

@@ -302,12 +302,15 @@ def test_too_little_memory_of_a_gpu_is_said(on):
 
 
 def test_a_missing_package_names_the_extra(monkeypatch):
-    for engine, package, extra in (("gpu", "torch", "gpu"), ("dask", "distributed", "dask")):
+    for engine, package, packages in (("gpu", "torch", "torch"), ("dask", "distributed", "dask distributed")):
         monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.delitem(sys.modules, f"kerntest.engines.{engine}", raising=False)
         with pytest.raises(MissingExtraError) as caught, kerntest.compute_on(engine):
             pass
-        assert (caught.value.exit_code, caught.value.hint) == (4, f"pip install 'kerntest[{extra}]'")
+        assert (caught.value.exit_code, caught.value.hint) == (
+            4,
+            f"`pip install '.[{engine}]'` in the folder of kerntest, or `pip install {packages}`",
+        )
 
 
 def test_no_gpu_and_no_such_device_are_said(monkeypatch):

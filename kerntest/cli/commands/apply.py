@@ -12,6 +12,7 @@ from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, gate_option
 from kerntest.report.results import application_record as record
 from kerntest.report.summaries.words import name_list, visible
+from kerntest.report.write import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,9 +111,9 @@ def _applying(
         common.option(
             "-o",
             "--output",
-            type=common.OutputPath(),
+            type=common.OutputPath(allow_dash=True),
             topic="Output",
-            help=f"Write the {written} to a .csv or .parquet file instead of stdout; stdout then gets a report.",
+            help=f"Write the {written} to a .csv, .parquet or .jsonl file instead of stdout; stdout then gets a report.",
         ),
         gate_option(example="incomplete>0"),
         common.report_options,
@@ -176,7 +177,8 @@ def transform(model: str, data: str, **options: Any) -> int:
 def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> int:
     """Apply a model; deliver the report where there is to be one: stdout has room for the rows or for the report."""
     doing, made, done, kind = APPLYING[command]
-    asked, run = "--report -" if options["report"] == "-" else "", Run(options)
+    options["output"] = None if options["output"] == STANDARD_OUTPUT else options["output"]
+    asked, run = "--report -" if options["report"] == STANDARD_OUTPUT else "", Run(options)
     asked = asked or (f"--format {run.format}" if run.format != "table" else "")
     reported = options["output"] is not None or run.output is not None
     if asked and not reported:

@@ -130,7 +130,7 @@ MANUAL = Manual(
 
 _test, _many, _series = (partial(common.option, topic=topic) for topic in ("Test", "Many tests at once", "Series"))
 _kernel = partial(common.kernel, topic="Test")
-_picture = partial(common.option, type=common.OutputPath(), topic="How they depend")
+_picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic="How they depend")
 
 
 @click.command(cls=ComputingCommand, manual=MANUAL)
@@ -206,7 +206,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
 )
 @_picture(
     "--witness",
-    help="Write the functions f(x) and g(y) with the largest covariance, at every row, to a .csv or .parquet file.",
+    help="Write the functions f(x) and g(y) with the largest covariance, at every row, to a .csv, .parquet or .jsonl file.",
 )
 @_picture(
     "--plot",
@@ -214,7 +214,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
 )
 @common.engine_options("local", "gpu", "dask")
 @gate_option(*VERDICTS, example="effect_size>0.2")
-@common.result_options("jsonl")
+@common.result_options
 @click.pass_context
 def hsic(ctx: click.Context, /, **options: Any) -> int:
     """Test whether columns depend on one another, in whatever way.

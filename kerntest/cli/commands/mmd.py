@@ -88,19 +88,19 @@ _where = partial(common.option, topic="Where they differ")
 )
 @_where(
     "--witness",
-    type=common.OutputPath(),
-    help="Write the witness function of the kernel shown at every row to a .csv or .parquet file: positive where X is "
+    type=common.OutputPath(allow_dash=True),
+    help="Write the witness function of the kernel shown at every row to a .csv, .parquet or .jsonl file: positive where X is "
     "denser.",
 )
 @_where(
     "--plot",
-    type=common.OutputPath(),
+    type=common.OutputPath(allow_dash=True),
     help="Draw the null distribution, the witness function and, with --explain, effect sizes and distributions of the "
     "columns into a .png, .svg or .pdf file.",
 )
 @common.engine_options("local", "gpu", "dask")
 @gate_option(*VERDICTS, example="effect_size>0.2")
-@common.result_options()
+@common.result_options
 @click.pass_context
 def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     """Test whether X and Y come from the same distribution.

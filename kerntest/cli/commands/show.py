@@ -44,7 +44,7 @@ FILES = Manual(
 @common.data_argument("file")
 @common.COLUMNS
 @common.csv_options
-@common.format_options()
+@common.format_options
 def inspect_file(file: str, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
 
@@ -105,7 +105,7 @@ KERNELS = Manual(
 
 
 @click.command(cls=DocumentedCommand, manual=KERNELS)
-@common.format_options()
+@common.format_options
 def kernels(**options: Any) -> None:
     """List the kernels that --kernel knows, with their formulas, and how to combine them."""
     from kerntest.kernels.text import kernel_entries  # noqa: PLC0415 - numerics are loaded only when used

@@ -6,7 +6,6 @@ et al. 2012, section 2.3). f(x) and g(y) of unit norm have the largest covarianc
 
 from __future__ import annotations
 
-import io
 import os
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from kerntest.matrices.expansion import sum_of_kernels
 from kerntest.report import panels
 from kerntest.report.panels import COLOUR_X, COLOUR_Y, LEGEND, NEUTRAL, draw_curve, named, write_title
 from kerntest.report.summaries.words import number, percent, shortened_kernel
-from kerntest.report.write import check_writable, write_file, written_together
+from kerntest.report.write import ROW_FORMATS, STANDARD_OUTPUT, check_writable, open_rows, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,14 +62,14 @@ class Files:
 
     def __init__(self, witness: str | PathLike[str] | None, plot: str | PathLike[str] | None) -> None:
         self.witness, self.plot = (None if path is None else os.fspath(path) for path in (witness, plot))
-        if self.witness is not None and Path(self.witness).suffix.lower() not in {".csv", ".parquet"}:
-            raise UsageError(
-                f"the witness function cannot be written into {self.witness}",
-                hint="end its name in .csv or .parquet",
-                code="usage.witness",
-                where={"file": self.witness},
-            )
         if self.witness is not None:
+            if self.witness != STANDARD_OUTPUT and Path(self.witness).suffix.lower() not in ROW_FORMATS:
+                raise UsageError(
+                    f"the witness function cannot be written into {self.witness}",
+                    hint="end its name in .csv or .parquet, or .jsonl",
+                    code="usage.witness",
+                    where={"file": self.witness},
+                )
             check_writable(self.witness)
         if self.plot is not None:
             panels.check_picture(self.plot)
@@ -79,7 +78,8 @@ class Files:
         """Write both, or neither."""
         with written_together():
             if self.witness is not None:
-                write_file(self.witness, _table_bytes(columns(), self.witness))
+                with open_rows(self.witness) as rows:
+                    rows.write(_without_lines(columns()))
             if self.plot is not None:
                 panels.write_picture(self.plot, figure())
 
@@ -91,15 +91,11 @@ class Files:
             self.write(partial(pair_columns, analysis), partial(pair_figure, analysis))
 
 
-def _table_bytes(columns: Mapping[str, Any], path: str) -> bytes:
-    """Return columns as the file that a path names, with no lines below 0."""
+def _without_lines(columns: Mapping[str, Any]) -> Any:
+    """Return columns as an Arrow table, with no lines below 0."""
     import pyarrow as pa  # noqa: PLC0415 - only to write
-    from pyarrow import csv, parquet  # noqa: PLC0415 - only to write
 
-    table = pa.table({**columns, "line": pa.array(columns["line"], mask=columns["line"] < 0)})
-    stream = io.BytesIO()
-    (csv.write_csv if path.lower().endswith(".csv") else parquet.write_table)(table, stream)
-    return stream.getvalue()
+    return pa.table({**columns, "line": pa.array(columns["line"], mask=columns["line"] < 0)})
 
 
 def sample_columns(analysis: exact.TwoSampleAnalysis) -> dict[str, Any]:

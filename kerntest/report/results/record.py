@@ -78,6 +78,12 @@ class Result(Record):
 
         return summary_text(self.in_words(), width=width, colour=False)
 
+    def to_markdown(self) -> str:
+        """Return the lines and tables that the command prints as Markdown."""
+        from kerntest.report.drawing import summary_markdown  # noqa: PLC0415 - only tables need it
+
+        return summary_markdown(self.in_words())
+
     def __repr__(self) -> str:
         return self.summary().rstrip()
 
