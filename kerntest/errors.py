@@ -1,15 +1,14 @@
 """The one tree of errors: what went wrong, the way out, and the exit code the shell sees.
 
 Every error that a user can cause is one of these. A message says what and where, naming the file, the line,
-the column and the value; a hint says what to do next. Both are written with the options of commands, `--missing drop`;
-who calls kerntest from Python reads arguments, `missing='drop'`: see `in_python`.
+the column and the value; a hint says what to do next. Where they name an option, `option` gives it as whoever reads it
+writes it: `--missing drop` in a shell, `missing='drop'` in Python.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-import re
 import warnings
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -40,7 +39,7 @@ class KerntestError(Exception):
 
     exit_code: int = 70
     default_code: ClassVar[str] = "internal"
-    # Whether the texts are for who typed a command: they name options, and arguments for a call from Python.
+    # Whether texts are for who typed a command: they name options, and arguments for a call from Python.
     typed: ClassVar[bool] = False
 
     def __init__(
@@ -52,31 +51,13 @@ class KerntestError(Exception):
         where: Mapping[str, str | int] | None = None,
     ) -> None:
         super().__init__(message)
-        self._message, self._hint = message, hint
+        self.message, self.hint = message, hint
         self.code = code or self.default_code
         self.where = dict(where or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors come back from other processes: an exception is made again from its message alone by default."""
-        return partial(type(self), hint=self._hint, code=self.code, where=self.where), (self._message,)
-
-    @property
-    def message(self) -> str:
-        """What went wrong, in the words of who reads it."""
-        return self._message if self.typed else in_python(self._message)
-
-    @property
-    def hint(self) -> str | None:
-        """The way out, in the words of who reads it."""
-        return self._hint if self.typed or self._hint is None else in_python(self._hint)
-
-    @hint.setter
-    def hint(self, text: str | None) -> None:
-        self._hint = text
-
-    def __str__(self) -> str:
-        """Return the message, which a traceback shows."""
-        return self.message
+        return partial(type(self), hint=self.hint, code=self.code, where=self.where), (self.message,)
 
 
 class UsageError(KerntestError, ValueError):
@@ -113,68 +94,54 @@ class ModelError(KerntestError):
     default_code = "model"
 
 
-# Arguments whose options are called otherwise, and what stands for options without a value, or with an odd one.
+# Arguments whose options are called otherwise.
 _ARGUMENTS = {"lambda": "lambda_", "x": "x_columns", "y": "y_columns", "denoise": "reconstruct", "o": "output"}
-_PHRASES = {
-    "--joint a,b,c": "['a', 'b', 'c']",
-    "--joint a,b --joint c": "[['a', 'b'], ['c']]",
-    "--no-header": "header=False",
-    "--no-intervals": "intervals=False",
-    "--pairwise": "hsic_pairs",
-    "--time-series": "time_series=True",
-}
-_FLAGS = {"common", "decision", "explain", "force", "grid", "hard-margin", "proba", "probability", "residual", "std"}
-# The values of these are names, be they numbers.
-_OF_NAMES = {"categorical", "cluster", "columns", "exclude", "keep", "na", "x", "y"}
-# What follows an option in a sentence and is no value of it.
-_WORDS = (
-    "allows|and|as|at|can|for|gives|has|have|is|leaves|looks|may|means|must|names|needs|nothing|of|or|puts|reads|says|"
-    "separates|sets|standard|take|takes|tests|that|to|too|tries|uses|with"
-)
-_OPTION = (
-    rf"`kerntest [^`]*`|{'|'.join(sorted(_PHRASES, reverse=True))}"
-    r"|(?<![\w-])(?:--([A-Za-z][a-z-]*)|-(o))"
-    rf"(?: (?!(?:{_WORDS})\b)((?:'[^']*'|\\')+|[^\s'\"`;()]*[^\s'\"`;(),.:]|\.(?= )))?"
-)
-
-
-def in_python(text: str) -> str:
-    """Return a text with options as they are typed, `--missing drop`, as arguments of a call, `missing='drop'`."""
-
-    def argument(found: re.Match[str]) -> str:
-        name, value = found[1] or found[2], found[3]
-        if name is None:
-            return _PHRASES.get(found[0], found[0])
-        called = _ARGUMENTS.get(name, name.replace("-", "_"))
-        if name in _FLAGS:
-            return f"{called}=True" + (f" {value}" if value else "")
-        if value is None:
-            return f"{called}="
-        if value.startswith("'"):
-            # What a shell joins from quoted pieces, Python escapes.
-            value = value.replace("'\\''", "\\'")
-        elif name in _OF_NAMES or not _is_number(value):
-            value = repr(value)
-        return f"{called}={value}"
-
-    return re.sub(_OPTION, argument, text)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 @contextmanager
-def as_typed() -> Iterator[None]:
-    """Let errors speak of options, for who typed a command."""
-    KerntestError.typed = True
+def as_typed(*, typed: bool = True) -> Iterator[None]:
+    """Let texts that are made meanwhile speak of options, for who typed a command."""
+    before, KerntestError.typed = KerntestError.typed, typed
     try:
         yield
     finally:
-        KerntestError.typed = False
+        KerntestError.typed = before
+
+
+def either(typed: str, called: str) -> str:
+    """Return the one text for who typed a command, the other for who called from Python."""
+    return typed if KerntestError.typed else called
+
+
+def option(name: str, value: object = None, *, most: int | None = 10) -> str:
+    """Return an option as it is typed, `--missing drop`, or as an argument of a call, `missing='drop'`.
+
+    True and False are those of an option without a value. A list of names is one value, of which `most` are shown.
+    """
+    if isinstance(value, list | tuple):
+        value = ",".join([*map(_in_list, value[:most]), *["..."] * (len(value) > len(value[:most]))])
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not KerntestError.typed:
+        called = _ARGUMENTS.get(name, name.replace("-", "_"))
+        return f"{called}=" if value is None else f"{called}={value!r}"
+    word = "-o" if name == "o" else f"--no-{name}" if value is False else f"--{name}"
+    return word if value is None or isinstance(value, bool) else f"{word} {_shell_word(str(value))}"
+
+
+def _in_list(name: str) -> str:
+    """Return a name as it stands among others, between commas."""
+    odd = not name or name != name.strip() or {*name} & {*',"\r\n'}
+    return '"' + name.replace('"', '""') + '"' if odd else name
+
+
+def _shell_word(text: str) -> str:
+    """Return a text as one word of a command, in quotes where the shell needs them."""
+    if not text.isprintable():
+        escaped = text.encode("unicode_escape").decode().replace("'", "\\'")
+        return f"$'{escaped}'"
+    plain = any(map(str.isalnum, text)) and all(one.isalnum() or one in "_-.,:/" for one in text)
+    return text if plain else "'" + text.replace("'", "'\\''") + "'"
 
 
 class KerntestWarning(UserWarning):
@@ -191,7 +158,7 @@ def warn_of(texts: Iterable[str]) -> None:
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "kerntest":
         level, frame = level + 1, frame.f_back
     for text in dict.fromkeys(texts):
-        warnings.warn(in_python(text), KerntestWarning, stacklevel=level)
+        warnings.warn(text, KerntestWarning, stacklevel=level)
 
 
 def telling(function: _Function) -> _Function:
@@ -280,14 +247,6 @@ def listed(words: Sequence[str], limit: int = 10) -> str:
     return shown if len(words) <= limit else f"{shown} and {len(words) - limit:,} more"
 
 
-def option_value(names: Sequence[str], limit: int | None = 10) -> str:
-    """Return the names, at most `limit`, as one shell word: ``a,b``, or ``'unit price,b'`` where the shell needs quotes."""
-    word = ",".join(f'"{name}"' if "," in name else name for name in map(one_line, names[:limit]))
-    word += ",..." if limit is not None and len(names) > limit else ""
-    plain = word and all(character.isalnum() or character in "_-.,:/" for character in word)
-    return word if plain else "'" + word.replace("'", "'\\''") + "'"
-
-
 def shown_value(text: str) -> str:
     """Return a cell's text in quotes, on one line and cut to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
@@ -295,5 +254,4 @@ def shown_value(text: str) -> str:
 
 def taken_as_value(word: str, na: Sequence[str]) -> str:
     """Return the hint how a word for a missing value is taken as a value, and the other words are not."""
-    others = [other for other in na if other != word]
-    return f"--na {option_value(others, None)} takes it as such"
+    return f"{option('na', [other for other in na if other != word], most=None)} takes it as such"

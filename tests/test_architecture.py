@@ -1,6 +1,7 @@
 """Imports only point down, and what loads slowly is loaded late."""
 
 import ast
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -206,3 +207,19 @@ def test_every_error_has_a_hint(path):
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
             assert any(keyword.arg in {"hint", None} for keyword in node.keywords), f"line {node.lineno}: no hint"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if part_of(path) != "cli"], ids=label)
+def test_options_are_named_as_whoever_reads_them_writes_them(path):
+    """`option("missing", "drop")` and `either(typed, called)` of `kerntest.errors`; below the commands no text has `--missing`."""
+    free = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
+            free.add(node.body[0].value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "either":
+            free.update(ast.walk(node))
+    texts = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    named = {
+        one.lineno: one.value for one in texts if one not in free and re.search(r"(?<![\w-])--[a-zA-Z]", one.value)
+    }
+    assert path.name == "errors.py" or not named

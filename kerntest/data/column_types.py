@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data import written_values as forms
 from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
-from kerntest.errors import DataError, option_value, shown_value, taken_as_value
+from kerntest.errors import DataError, option, shown_value, taken_as_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -123,7 +123,7 @@ def understood(column: Column, table: Table, decimal: str = "auto", *, quoted: b
     problem = stray_problem(column, table, strange, reading.n_fitting, reading.total, form=reading.form)
     if commas and reading.form == forms.PLAIN and reading.n_fitting < NEARLY_ALL * reading.total - 1e-9:
         said = "a number written with a comma, which is not read"
-        hint = f"{_DECIMAL_HINT}; --categorical {option_value([column.name])} treats the column as text"
+        hint = f"{decimal_hint()}; {option('categorical', [column.name])} treats the column as text"
         problem = value_problem(column, table, first_row(column, commas), said, hint=hint)
     return replace(column, problem=problem)
 
@@ -173,7 +173,9 @@ def first_row(column: Column, levels: Collection[int]) -> int:
     return int(np.argmax(np.isin(column.values, list(levels))))
 
 
-_DECIMAL_HINT = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
+def decimal_hint() -> str:
+    """Return the hint for numbers with a comma."""
+    return f"{option('decimal', ',')} or {option('decimal', '.')} says what the comma is: decimal, or between thousands"
 
 
 def value_problem(
@@ -211,8 +213,8 @@ def stray_problem(
 
 def _or_text(column: Column) -> str:
     """Return the end of a hint about values that are not numbers or dates."""
-    word = option_value([column.name])
-    return f"or treat the column as text with --categorical {word}, or leave it out with --exclude {word}"
+    ways = [option(name, [column.name]) for name in ("categorical", "exclude")]
+    return f"or treat the column as text with {ways[0]}, or leave it out with {ways[1]}"
 
 
 def missing_hint(values: Sequence[str], table: Table) -> str:
@@ -225,7 +227,7 @@ def missing_hint(values: Sequence[str], table: Table) -> str:
     if table.format != "csv" or len(words) > _FEW or odd:
         return ""
     kept = table.na if table.has_missing or table.na != MISSING else ()
-    return f"--na {option_value([*kept, *words], None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
+    return f"{option('na', [*kept, *words], most=None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
 
 
 def _ambiguous_problem(column: Column, table: Table, reading: forms.TextMeaning) -> ColumnProblem:
@@ -235,7 +237,7 @@ def _ambiguous_problem(column: Column, table: Table, reading: forms.TextMeaning)
     row = first_row(column, differing)
     readings = [_shown(form, column.levels[column.values[row]]) for form in ways_to_read]
     if reading.form.kind == "number":
-        ways, hint, code = " or ".join(readings), _DECIMAL_HINT, ""
+        ways, hint, code = " or ".join(readings), decimal_hint(), ""
     else:
         ways = " and ".join(f"{shown} as a {form.noun}" for shown, form in zip(readings, ways_to_read, strict=True))
         hint, code = f"write the dates as {readings[0]}", "data.ambiguous_dates"
@@ -284,8 +286,9 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
         form = column.form
         examples = [level for level in text.levels if form.read(level) is not None and not forms.is_number(level)]
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
-        kept = "; --categorical {} keeps them as text" if form.unit and form.reader is None else ""
-        remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
+        remark = Remark(
+            form.said, f"{example.strip()} is {_shown(form, example)}", dressed=bool(form.unit and form.reader is None)
+        )
     elif text.kind == "number" and (way := _dates_like(column.values)):
         remark = Remark(f"column {column.name!r} looks like dates {way}")
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
@@ -419,7 +422,7 @@ def unusable(name: str, n_rows: int, trouble: str, table_name: str) -> Column:
     """Return an empty column that raises, when used, that column `name` of the table `trouble`."""
     error = DataError(
         f"{table_name}: column {name!r} {trouble}",
-        hint=f"--exclude {option_value([name])} leaves it out",
+        hint=f"{option('exclude', [name])} leaves it out",
         code="data.unusable_type",
         where={"file": table_name, "column": name},
     )

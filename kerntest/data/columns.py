@@ -31,7 +31,7 @@ from kerntest.errors import (
     counted,
     listed,
     one_line,
-    option_value,
+    option,
     shown_value,
     taken_as_value,
 )
@@ -131,7 +131,7 @@ def is_all(columns: Patterns) -> bool:
 
 def _nothing_selected(*tables: Table) -> UsageError:
     """Return the error for options that leave no column."""
-    hint = "name at least one in --columns, and exclude fewer"
+    hint = f"name at least one in {option('columns')}, and exclude fewer"
     told = f"no column of {' and '.join(table.name for table in tables)} is selected"
     return UsageError(told, hint=hint, code="usage.no_columns", where={"file": tables[0].name})
 
@@ -187,7 +187,7 @@ def units_differ(x: Table, y: Table) -> Iterator[str]:
         ways = [f"as {column.written or 'plain number'} in {table.name}" for column, table in ((in_x, x), (in_y, y))]
         said = f"column {in_x.name!r} is written {' and '.join(ways)}"
         if all(units):
-            hint = f"bring both to one unit, or leave the column out with --exclude {option_value([in_x.name])}"
+            hint = f"bring both to one unit, or leave the column out with {option('exclude', [in_x.name])}"
             raise DataError(said, hint=hint, code="data.units_differ", where={"file": y.name, "column": in_x.name})
         yield f"{said}: check that the units agree"
 
@@ -219,8 +219,8 @@ def _columns_differ(x: Table, y: Table, only: tuple[list[str], list[str]], diffe
     else:
         message = f"have different columns: {differ}"
         hint = no_header or (
-            f"--common uses the shared ones; --exclude {option_value([*only[0], *only[1]])} leaves these out; "
-            "--columns names those to use"
+            f"{option('common', True)} uses the shared ones; {option('exclude', [*only[0], *only[1]])} leaves these out; "
+            f"{option('columns')} names those to use"
         )
     return DataError(f"{x.name} and {y.name} {message}", hint=hint, code="data.columns_differ")
 
@@ -247,7 +247,7 @@ def _types_differ(differing: Sequence[tuple[Column, Column]], x: Table, y: Table
     said = f"column {in_x.name!r} is {in_x.kind} in {x.name} and {in_y.kind} in {y.name}"
     said += f" ({'; '.join(examples)})" if examples else ""
     said += f"; the types of {listed(names[1:])} differ too" if names[1:] else ""
-    hint = f"--categorical {option_value(names)} compares as text; --exclude {option_value(names)} leaves out"
+    hint = f"{option('categorical', names)} compares as text; {option('exclude', names)} leaves out"
     return DataError(said, hint=hint, code="data.types_differ", where={"file": y.name, "column": in_x.name})
 
 
@@ -307,7 +307,7 @@ def infinity(
         value = text.levels[text.values[row]]
     beyond = "beyond 1.8e308, the largest number" if is_number(value) else "not a finite number"
     said = f"which is {beyond} ({counted(int(np.count_nonzero(infinite)), 'such value')})"
-    hint = f"correct it, or leave the column out with --exclude {option_value([column.name])}"
+    hint = f"correct it, or leave the column out with {option('exclude', [column.name])}"
     return value_problem(column, table, row, said, value=value, hint=hint, code="data.infinite_values")
 
 
@@ -327,7 +327,7 @@ def apply_missing(table: Table, policy: Literal["error", "drop"], needed: Collec
 def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:
     """Return the error for a table of which every row has a missing value."""
     emptiest = max(counts, key=counts.__getitem__)
-    way_out = f"--exclude {option_value([emptiest])} leaves that column out"
+    way_out = f"{option('exclude', [emptiest])} leaves that column out"
     hint = f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out
     said, where = f"every row of {table_name} has a missing value: {_per_column(counts)}", {"column": emptiest}
     return DataError(said, hint=hint, code="data.no_rows_left", where={"file": table_name, **where})
@@ -335,10 +335,10 @@ def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[
 
 def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
     """Return the error that counts the missing values, column by column."""
-    hint = "--missing drop leaves those rows out"
+    hint = f"{option('missing', 'drop')} leaves those rows out"
     # Leaving other columns out does not help where one that is needed has missing values too.
     if counts.keys().isdisjoint(needed):
-        hint += f"; --exclude {option_value(list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
+        hint += f"; {option('exclude', list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
     if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
         hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
     missing = counted(sum(counts.values()), "missing value") + (" (NaN)" if table.format == "array" else "")
@@ -467,7 +467,7 @@ def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, const
     if constant:
         reason = "has one value in all rows"
         if abs(value) >= EXACT_INTEGERS:
-            reason += " to the 16 digits of a number (--categorical takes every digit)"
+            reason += f" to the 16 digits of a number ({option('categorical')} takes every digit)"
     elif kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
         reason = f"has {n_levels:,} different values in {n_rows:,} rows: it identifies rows"
     return f"column {name!r} {reason} and is left out" if reason else None

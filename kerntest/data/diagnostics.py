@@ -28,7 +28,7 @@ import numpy as np
 
 from kerntest.data.facts import FEWEST_ROWS, TableFacts, counts_rows, mixed
 from kerntest.dataclass import dataclass
-from kerntest.errors import counted, one_line, option_value
+from kerntest.errors import counted, one_line, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ def two_sample_warnings(
         emptiest = max(x.kinds, key=lambda name: x.missing[name] + y.missing[name])
         yield (
             f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
-            f"left may differ for that reason alone; --exclude {option_value([emptiest])} keeps more rows"
+            f"left may differ for that reason alone; {option('exclude', [emptiest])} keeps more rows"
         )
     (few, small), (many, large) = sorted(zip((x.used, y.used), names, strict=True), key=lambda table: table[0])
     if many > LARGEST_RATIO * few:
@@ -109,7 +109,7 @@ def counters(columns: Iterable[Column]) -> list[str]:
 
 
 def _left_out_with(name: str, trouble: str) -> str:
-    return f"column {name!r} {trouble}; leave it out with --exclude {option_value([name])}"
+    return f"column {name!r} {trouble}; leave it out with {option('exclude', [name])}"
 
 
 def _time_trouble(kind: Kind, x: NumberFacts, y: NumberFacts, names: Sequence[str]) -> str | None:

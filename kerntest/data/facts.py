@@ -15,7 +15,7 @@ from kerntest.data.column_types import date_text, first_row, stray_problem
 from kerntest.data.columns import check_usable, laid_below, reason_to_leave_out, standardize
 from kerntest.data.written_values import form_of, forms_in, meant_as, present_counts, strange_levels
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, counted, option_value
+from kerntest.errors import DataError, counted, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -333,11 +333,13 @@ def use_of(column: Column, table: Table) -> dict[str, Any]:
             use, notes = "left out", [reason.removesuffix(" and is left out") + more]
         else:
             if column.n_missing:
-                notes.append(f"--missing drop leaves {counted(column.n_missing, 'row')} out, otherwise a test stops")
+                notes.append(
+                    f"{option('missing', 'drop')} leaves {counted(column.n_missing, 'row')} out, otherwise a test stops"
+                )
             if column.kind == "date":
                 notes.append("a date differs between any two batches")
             elif column.kind == "number" and counts_rows(present.values):
-                notes.append(f"counts the rows or identifies them: consider --exclude {option_value([column.name])}")
+                notes.append(f"counts the rows or identifies them: consider {option('exclude', [column.name])}")
     except DataError as error:
         use, notes, where = "refused", [error.message], error.where
     # The names of the table and the column stand beside it.

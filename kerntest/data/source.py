@@ -21,7 +21,7 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import bytes_to_read, refuse_to_read
-from kerntest.errors import DataError, bad_file, listed, suggest
+from kerntest.errors import DataError, bad_file, either, listed, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -173,7 +173,10 @@ def refuse_archive(head: bytes, name: str) -> None:
     if head.startswith(_ZIP_MAGIC):
         said, hint = "is a zip archive or an Excel workbook, not CSV or Parquet", "unpack it, or save the sheet as CSV"
         if begins_as_model(head):
-            hint = f"`kerntest inspect {name}` says what it holds, and predict or transform apply it"
+            hint = either(
+                f"`kerntest inspect {name}` says what it holds, and predict or transform apply it",
+                "inspect_model() says what it holds, and predict_file() or transform_file() apply it",
+            )
             said = "is a model, not a table"
         raise bad_file(name, said, hint=hint, code="data.compressed")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kerntest.data.written_values import FORMS, Form, form_of
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, KerntestError, UsageError, bad_file, listed, option_value, suggest
+from kerntest.errors import DataError, KerntestError, UsageError, bad_file, listed, option, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,8 @@ class Remark:
 
     said: str
     example: str = ""
-    way_out: str = ""
+    # Whether these are numbers with a unit, which may be left as text.
+    dressed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +192,8 @@ class Table:
         for said, told in found.items():
             names, first = [name for name, _ in told], told[0][1]
             where = f" in {listed(names)} ({first.example})" if first.example else ""
-            lines.append(f"{self.name}: {said}{where}{first.way_out.replace('{}', option_value(names))}")
+            kept = f"; {option('categorical', names)} keeps them as text" if first.dressed else ""
+            lines.append(f"{self.name}: {said}{where}{kept}")
         return (*self.notes, *lines)
 
     def __getitem__(self, name: str) -> Column:
@@ -250,13 +252,13 @@ def unknown_column(name: str, table_name: str, names: Sequence[str], said: str =
 def comment_hint(names: Sequence[str]) -> str:
     """Return the hint for a file whose first line seems to be a comment; else nothing."""
     commented = bool(names) and names[0].startswith("#")
-    return "if lines that begin with # are comments, --comment '#' leaves them out" if commented else ""
+    return f"if lines that begin with # are comments, {option('comment', '#')} leaves them out" if commented else ""
 
 
 def no_header_hint(names: Sequence[str], others: Sequence[str] | None = None) -> str:
     """Return the hint for names, of two files where there are others, of which some are numbers or dates; else nothing."""
     odd = all(any(form.read(name) is not None for name in some for form in FORMS) for some in (names, others or names))
-    return "if the first line is a row and not a header, --no-header says so" if odd else ""
+    return f"if the first line is a row and not a header, {option('header', False)} says so" if odd else ""
 
 
 def told_apart(names: Sequence[str], others: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from kerntest.engines.engine import CURRENT, Engine, Setting, parse_memory
-from kerntest.errors import UsageError, suggest
+from kerntest.errors import UsageError, option, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ def compute_on(
     if scheduler is not None and engine not in {"auto", "dask"}:
         raise UsageError(
             f"a scheduler is for the engine dask, not for {engine}",
-            hint="leave out --engine, or --scheduler",
+            hint=f"leave out {option('engine')}, or {option('scheduler')}",
             code="usage.contradiction",
         )
     allowed = None if memory is None else parse_memory(memory)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.engine import Engine, Item, Result, in_order
-from kerntest.errors import MissingExtraError, UndecidedError, UsageError
+from kerntest.errors import KerntestError, MissingExtraError, UndecidedError, UsageError, as_typed, option
 
 try:
     import cloudpickle
@@ -94,9 +94,11 @@ class DaskEngine(Engine):
             options = {"allow_other_workers": True, "pure": False}
             copies = cycle([client.submit(bytes, packed, workers=[worker], **options) for worker in client.nthreads()])
 
+            settings = np.geterr(), KerntestError.typed
+
             def submit(some: list[Any]) -> Any:
                 # As bytes: Dask would look into tuples and lists for futures.
-                return client.submit(_run, next(copies), cloudpickle.dumps(some), np.geterr(), pure=False)
+                return client.submit(_run, next(copies), cloudpickle.dumps(some), settings, pure=False)
 
             yield from in_order(submit, iter(lambda: list(islice(items, size)), []), AHEAD * self.threads)
         except distributed.KilledWorker as error:
@@ -117,9 +119,10 @@ def _unpacked(work: bytes) -> Any:
     return cloudpickle.loads(work)
 
 
-def _run(work: bytes, items: bytes, errors: dict[str, Any]) -> list[Any]:
-    """Return, on a worker, the results of some items, with overflow treated as where the work comes from."""
-    with np.errstate(**errors):
+def _run(work: bytes, items: bytes, settings: tuple[dict[str, Any], bool]) -> list[Any]:
+    """Return, on a worker, the results of some items, with overflow treated and errors told as where the work comes from."""
+    overflow, typed = settings
+    with np.errstate(**overflow), as_typed(typed=typed):
         return list(Engine(1).map(_unpacked(work), cloudpickle.loads(items)))
 
 
@@ -146,7 +149,7 @@ def _reached(scheduler: str, stack: ExitStack) -> Any:
         hint = "start one with `dask scheduler`, which prints its address"
         raise _failed(f"no Dask scheduler answers at {scheduler!r}", hint) from error
     except (TypeError, ValueError) as error:
-        what, hint = "is no address of a scheduler", "write --scheduler tcp://HOST:8786"
+        what, hint = "is no address of a scheduler", f"write {option('scheduler', 'tcp://HOST:8786')}"
         if scheduler.startswith(("tls:", "wss:")):
             what = "needs certificates, which Dask's configuration does not name"
             hint = "name them there under distributed.comm.tls"
@@ -202,7 +205,8 @@ def _started(workers: int, folder: str, stack: ExitStack) -> Any:
                 local_directory=folder,
             )
         except (OSError, RuntimeError, TimeoutError) as error:
-            hint = 'in a script, put the call under `if __name__ == "__main__":`; or compute with --engine local'
+            hint = "in a script, put the call under `if __name__ == '__main__':`"
+            hint += f"; or compute with {option('engine', 'local')}"
             raise _failed(f"no processes could be started on this machine: {error}", hint) from error
         stack.callback(_end, cluster)
         client = Client(cluster, set_as_default=False)

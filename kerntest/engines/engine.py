@@ -27,7 +27,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, option
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -210,7 +210,7 @@ def parse_memory(amount: str | int) -> int:
             return int(size)
         unit = "" if found[2] else " byte" if size == 1 else " bytes"
         trouble = f"{str(amount).strip()}{unit} of memory is too little: the program itself takes 130 MB"
-    raise UsageError(trouble, hint="write --memory 4GB, or 500MB", code="usage.memory")
+    raise UsageError(trouble, hint=f"write {option('memory', '4GB')}, or 500MB", code="usage.memory")
 
 
 def show_memory(size: float) -> str:
@@ -225,7 +225,7 @@ def show_memory(size: float) -> str:
 def refuse_beyond(need: float, memory: int | None, what: str, hint: str) -> None:
     """Refuse what takes more bytes than were allowed (None: any); `what` names it, with its verb."""
     if memory is not None and need > memory:
-        message = f"{what} {show_memory(need)}, and --memory allows {show_memory(memory)}"
+        message = f"{what} {show_memory(need)}, and {option('memory')} allows {show_memory(memory)}"
         raise UndecidedError(message, hint=hint, code="undecided.memory")
 
 
@@ -244,7 +244,7 @@ def bytes_to_read() -> int | None:
 def refuse_to_read(size: float, name: str) -> None:
     """Refuse to read what takes so many bytes, if that is more than is allowed beside all that was read before."""
     current = CURRENT.get()
-    hint = "give it more --memory, or fewer rows or columns; mmd and hsic read files of any size with --method features"
+    hint = f"give it more {option('memory')}, or fewer rows or columns; tests read files of any size with {option('method', 'features')}"
     refuse_beyond(size + current.taken(), current.engine.memory, f"reading {name} takes at least", hint)
 
 
@@ -374,7 +374,7 @@ def tell(
 
 def prepare_fit(command: str, rows: int, columns: int, *, step: str, held: float, engine: Engine, **told: Any) -> None:
     """Tell the plan of a fit, which threads of this process compute, as `tell`."""
-    hint = "--features nystroem:500 takes less, or less with fewer features"
+    hint = f"{option('features', 'nystroem:500')} takes less, or less with fewer features"
     refusal = f"kerntest {command} of {rows:,} rows takes", hint
     held += TABLE_BYTES * rows * columns
     tell(command, rows, columns, steps=(step,), held=held, engine=engine.here, refusal=refusal, **told)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kerntest.engines.engine import Engine, Item, Result, show_memory
-from kerntest.errors import MissingExtraError, UndecidedError, UsageError
+from kerntest.errors import MissingExtraError, UndecidedError, UsageError, option
 
 try:
     import torch
@@ -65,7 +65,7 @@ class GpuEngine(Engine):
         self.device = "the processors"
         if self._place.type != "cpu":
             if (self._place.index or 0) >= torch.cuda.device_count():
-                hint = "leave out --engine gpu: the processors of this machine do the same"
+                hint = f"leave out {option('engine', 'gpu')}: the processors of this machine do the same"
                 raise UndecidedError("no GPU was found on this machine", hint=hint, code="undecided.no_gpu")
             of = torch.cuda.get_device_properties(self._place)
             # "NVIDIA H200, 139 GB"
@@ -87,7 +87,7 @@ class GpuEngine(Engine):
         try:
             yield from super().results(work, items, count)
         except torch.cuda.OutOfMemoryError as error:
-            hint = "--threads 1 takes less of it; or leave out --engine gpu"
+            hint = f"{option('threads', 1)} takes less of it; or leave out {option('engine', 'gpu')}"
             message = "the GPU has too little memory for this test"
             raise UndecidedError(message, hint=hint, code="undecided.memory") from error
 

@@ -15,7 +15,7 @@ import kerntest
 from kerntest.data.diagnostics import copies_warning
 from kerntest.data.facts import counts_rows
 from kerntest.engines import engine as engines
-from kerntest.errors import UndecidedError, UsageError, listed, one_of
+from kerntest.errors import UndecidedError, UsageError, listed, one_of, option
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TOGETHER_ROWS
@@ -54,7 +54,6 @@ STACKED_BYTES = 24.0
 DENSE_ENTRIES = 2**27
 # A piece of a file, and each of its columns.
 PIECE_BYTES, COLUMN_BYTES = 90 * 10**6, 3 * 10**6
-ABOUT_FEATURES = "--method features takes any number of rows"
 ABOUT_COLUMNS = "test fewer columns, or a part of the rows"
 
 # Neighbouring rows that are this much alike, in standard errors of the serial correlation, are no random sample.
@@ -142,13 +141,16 @@ class RunOfTest:
             return engines.TABLE_BYTES * float(n) * columns + max(step.held(threads) for step in steps)
 
         self.engine = engines.fitting(
-            self.engine, held, what=f"the exact test of {n:,} rows takes", hint=ABOUT_FEATURES
+            self.engine,
+            held,
+            what=f"the exact test of {n:,} rows takes",
+            hint=f"{option('method', 'features')} takes any number of rows",
         )
         most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
         if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
             raise UndecidedError(
                 f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
-                hint="--resampling shifts has no such limit"
+                hint=f"{option('resampling', 'shifts')} has no such limit"
                 + ("; or name one kernel for each side" if count > 2 else ""),
                 code="undecided.memory",
             )
@@ -175,12 +177,14 @@ def by_features(method: str, features: str | None, exact_only: Mapping[str, bool
     if method == "exact" and features is not None:
         raise UsageError(
             f"features {features!r} need method features",
-            hint="add --method features, or leave out --features",
+            hint=f"add {option('method', 'features')}, or leave out {option('features')}",
             code="usage.method",
         )
-    for option in [option for option, given in exact_only.items() if given and method == "features"]:
+    for one in [one for one, given in exact_only.items() if given and method == "features"]:
         raise UsageError(
-            f"{option} needs --method exact", hint=f"leave out {option}, or --method features", code="usage.method"
+            f"{one} needs {option('method', 'exact')}",
+            hint=f"leave out {one}, or {option('method', 'features')}",
+            code="usage.method",
         )
     return method == "features"
 
@@ -227,7 +231,7 @@ def series_warning(alike: Sequence[Sequence[str]]) -> list[str]:
     names = listed([repr(names[0]) for names in alike if names])
     warning = (
         f"neighbouring rows are alike in {names}: if the rows are a series in time, the p-value is far too small; "
-        "--time-series tests series"
+        f"{option('time-series', True)} tests series"
     )
     return [warning] if all(alike) else []
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kerntest.errors import UsageError, one_of, positive
+from kerntest.errors import UsageError, one_of, option, positive
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
 from kerntest.kernels.elementary import Additive, Gaussian, Hamming, Laplacian
@@ -120,7 +120,7 @@ class KernelChooser:
         elif single and len(chosen) > 1:
             raise UsageError(
                 "this null judges one kernel: give one bandwidth",
-                hint="--null permutation judges several bandwidths together",
+                hint=f"{option('null', 'permutation')} judges several bandwidths together",
                 code="usage.bandwidth_family",
             )
         else:
@@ -212,7 +212,7 @@ def _judged_together(first: Family, second: Family) -> list[tuple[int, int]]:
 def idle_bandwidth(kernel: Kernel | str) -> UsageError:
     """Return the error for a bandwidth beside a kernel that has no use for it."""
     return UsageError(
-        f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
+        f"the kernel '{kernel}' leaves no bandwidth open: {option('bandwidth')} has nothing to set",
         hint="leave out one of the two",
         code="usage.bandwidth_twice",
     )

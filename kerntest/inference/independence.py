@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.errors import DataError, UsageError, one_of, telling, whole_number
+from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
 from kerntest.inference.explain.coco import coco_verdict
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
@@ -173,13 +173,13 @@ def hsic_test(
     one_of("resampling", resampling, ("shifts", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
     exact_only = {
-        f"--statistic {statistic}": statistic != "hsic",
-        "--time-series": time_series,
-        "--min-lag": min_lag is not None,
-        "--resampling random": resampling == "random",
-        "--bandwidth of several values": not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
-        "--witness": witness is not None,
-        "--plot": plot is not None,
+        option("statistic", statistic): statistic != "hsic",
+        option("time-series", True): time_series,
+        option("min-lag"): min_lag is not None,
+        option("resampling", "random"): resampling == "random",
+        f"{option('bandwidth')} of several values": not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
+        option("witness"): witness is not None,
+        option("plot"): plot is not None,
     }
     by_features = exact.by_features(method, features, exact_only)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
@@ -310,23 +310,23 @@ def _check_statistic(
     shifts = options.null == "permutation" and options.resampling == "shifts"
     several = not isinstance(bandwidth, str) and np.size(bandwidth) > 1
     series, only = (
-        "--time-series tests rows in the order of time",
-        "--statistic hsic judges several bandwidths together",
+        f"{option('time-series', True)} tests rows in the order of time",
+        f"{option('statistic', 'hsic')} judges several bandwidths together",
     )
     coco = "the constrained covariance is tested for one pair of kernels: give one bandwidth"
-    either = "leave out --time-series, or --statistic coco"
+    one_of_them = f"leave out {option('time-series', True)}, or {option('statistic', 'coco')}"
     refusals = (
         (
             "time_series",
             time_series and statistic == "coco",
             "the shift test of series is one of HSIC, not of COCO",
-            either,
+            one_of_them,
         ),
         (
             "time_series",
             time_series and not shifts,
             "series have one null, the shift test",
-            "leave out --null and --resampling, or --time-series",
+            f"leave out {option('null')} and {option('resampling')}, or {option('time-series', True)}",
         ),
         ("min_lag", min_lag is not None and not time_series, "min_lag is for time series", series),
         ("bandwidth_family", statistic == "coco" and several, coco, only),

@@ -29,7 +29,7 @@ from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, UsageError, counted, listed, one_of, positive, whole_number
+from kerntest.errors import DataError, UsageError, counted, either, listed, one_of, option, positive, whole_number
 from kerntest.kernels.base import Array, Columns, Points
 
 if TYPE_CHECKING:
@@ -253,7 +253,8 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
     if first.n_rows != second.n_rows:
         raise DataError(
             f"{first.name} has {first.n_rows:,} rows and {second.name} {second.n_rows:,}: rows cannot be paired",
-            hint="row i of one must be the same case as row i of the other; `kerntest mmd` compares files without pairs",
+            hint="row i of one must be the same case as row i of the other; "
+            f"{either('`kerntest mmd` compares files', 'mmd_test compares tables')} without pairs",
             code="data.rows_do_not_pair",
             where={"file": second.name},
         )
@@ -276,7 +277,8 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
             raise refusal(
                 f"which of the {len(free[0])} columns of {first.name} are x, and which are y?",
                 comment_hint(free[0])
-                or "--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
+                or f"{option('x', 'a,b')}{either('', ',')} {option('y', 'c')} names them; {option('y', 'c')} alone takes "
+                f"all others as x; {either('--pairwise', 'hsic_pairs')} tests every pair",
                 "no_groups",
             )
         named = [free[0][:1], free[0][1:]]
@@ -288,11 +290,11 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
     ]
     for name in [name for name in groups[0] if y is None and name in groups[1]]:
         hint = "a column depends on itself: name it in one of the two"
-        raise refusal(f"column {name!r} is in both --x and --y", hint, "column_twice", column=name)
-    for option, table, group in zip(("--x", "--y"), sources, groups, strict=True):
+        raise refusal(f"column {name!r} is in both {option('x')} and {option('y')}", hint, "column_twice", column=name)
+    for side, table, group in zip((option("x"), option("y")), sources, groups, strict=True):
         if not group:
-            hint = "name at least one column in each of --x and --y, and exclude fewer"
-            raise refusal(f"no column of {table.name} is left for {option}", hint, "no_columns", table)
+            hint = f"name at least one column in each of {option('x')} and {option('y')}, and exclude fewer"
+            raise refusal(f"no column of {table.name} is left for {side}", hint, "no_columns", table)
     tables = tuple(check_usable(table.select(group)) for table, group in zip(sources, groups, strict=True))
     # The notes of a table are told once, in the order of its columns.
     warned = tables if y is not None else (first.select(groups[0] + groups[1]),)

@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.data.columns import pool
 from kerntest.data.diagnostics import misleading
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.errors import one_of, positive, telling
+from kerntest.errors import one_of, option, positive, telling
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser, check_bandwidth
@@ -177,8 +177,12 @@ def mmd_test(
     reading = Reading(
         columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
     )
-    exact_only = {"--explain": explain, "--witness": witness is not None, "--plot": plot is not None}
-    exact_only["--resampling random"] = resampling == "random"
+    exact_only = {
+        option("explain", True): explain,
+        option("witness"): witness is not None,
+        option("plot"): plot is not None,
+    }
+    exact_only[option("resampling", "random")] = resampling == "random"
     if exact.by_features(method, features, exact_only):
         from kerntest.inference.features import block_sums, two_passes  # noqa: PLC0415 - few need them
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, counted
+from kerntest.errors import UndecidedError, counted, option
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.report.results.independence_record import Lags
 
-# What helps where relabellings are too few.
-MORE, MORE_ROWS = "use more --permutations", "it takes more rows"
+# What helps where relabellings are too few: more of them, if there are no other words.
+MORE, MORE_ROWS = "", "it takes more rows"
 ASYMPTOTIC = (
     "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past well within "
     "the minimum lag of"
@@ -195,7 +195,9 @@ def curve_verdict(test: ExactTest, family: Family) -> Verdict:
         raise overflow(kernels[0]) from error
     warnings: tuple[str, ...] = ()
     if pair.n < test.fewest_for_curves:
-        warnings = (f"of {pair.n} rows no curve follows the few possible values: --null permutation is exact",)
+        warnings = (
+            f"of {pair.n} rows no curve follows the few possible values: {option('null', 'permutation')} is exact",
+        )
     return Verdict(p_value, kernels, found, null, warnings=warnings)
 
 
@@ -273,7 +275,7 @@ def relabelling_warning(
     if floor > alpha:
         warning = (
             f"the smallest p-value that {counted(used, 'relabelling')} can give is {floor:.3g}, above alpha = "
-            f"{alpha:g}: the test cannot reject; {way_out}"
+            f"{alpha:g}: the test cannot reject; " + (way_out or f"use more {option('permutations')}")
         )
         return (warning,)
     distance, error = abs(p_value - alpha), math.sqrt(p_value * (1.0 - p_value) / used)
@@ -284,7 +286,7 @@ def relabelling_warning(
     enough = used * min((2.0 * error / distance) ** 2, MOST_MORE) if distance else used * MOST_MORE
     warning = (
         f"alpha = {alpha:g} lies within two Monte-Carlo standard errors ({error:.2g} each) of the p-value, so that other "
-        f"relabellings might decide otherwise: --permutations {_round_number_above(enough)} would tell more surely"
+        f"relabellings might decide otherwise: {option('permutations', _round_number_above(enough))} would tell more surely"
     )
     return (warning,)
 
@@ -306,7 +308,7 @@ def overflow(kernel: Kernel) -> UndecidedError:
     """Return the error for a kernel whose values or sums are beyond the range of numbers."""
     return UndecidedError(
         f"the kernel '{kernel}' overflows on these rows",
-        hint="--scale standardize, or a smaller gain or degree, keeps it in range",
+        hint=f"{option('scale', 'standardize')}, or a smaller gain or degree, keeps it in range",
         code="undecided.overflow",
     )
 
@@ -322,7 +324,7 @@ def degenerate(*kernels: Kernel) -> UndecidedError:
     )
     return UndecidedError(
         f"{subject}: nothing can be tested",
-        hint="try --kernel gaussian --bandwidth median: a bandwidth far too small or too large, delta on numbers, or too few "
+        hint=f"try {option('kernel', 'gaussian')} {option('bandwidth', 'median')}: a bandwidth far too small or too large, delta on numbers, or too few "
         "different rows do this",
         code="undecided.degenerate_kernel",
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kerntest.errors import UndecidedError
+from kerntest.errors import UndecidedError, option
 from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Metric, Pairs, Points, RowPairs, left_factor
 
 EXACT_ROWS, SAMPLED_PAIRS = 2000, 100_000
@@ -66,10 +66,10 @@ class BandwidthChooser:
                 found = found[np.searchsorted(found, 0.0, side="right") :]
                 quantiles = Distances(_quantile(found, LOW), _quantile(found, 0.5)) if len(found) else None
             if quantiles is None:
-                hint = "give the bandwidth as a number, such as --bandwidth 1"
+                hint = f"give the bandwidth as a number, such as {option('bandwidth', 1)}"
                 raise _no_bandwidth("all pairs of rows that were looked at are equal", hint, "no_distance")
             if not (quantiles.low > SMALLEST and quantiles.median < LARGEST):
-                hint = "--scale standardize keeps them in range"
+                hint = f"{option('scale', 'standardize')} keeps them in range"
                 raise _no_bandwidth("distances between rows are beyond the range of numbers", hint, "distance_range")
             self._known[key] = quantiles
         return self._known[key]

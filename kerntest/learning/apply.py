@@ -22,7 +22,7 @@ from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of, plan_wanted, tell
-from kerntest.errors import DataError, UsageError, counted, listed, one_of, telling
+from kerntest.errors import DataError, UsageError, counted, listed, one_of, option, telling
 from kerntest.learning.rows.model_outputs import ROW, Sums, columns_to_write
 from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
@@ -232,7 +232,7 @@ def _applied(
                 raise UsageError(
                     f"column {name!r} of {reader.name} cannot be kept beside the {columns.made}s, "
                     "which have columns of such names",
-                    hint="rename it in the data, or name the others in --keep",
+                    hint=f"rename it in the data, or name the others in {option('keep')}",
                     code="usage.keep",
                     where={"file": reader.name, "column": name},
                 )
@@ -353,7 +353,7 @@ class _RowWork:
         if self.missing == "drop" and not applied.done:
             raise DataError(
                 f"every row of {reader.name} has a missing value",
-                hint=f"--missing empty gives every row, without a {self.columns.made}",
+                hint=f"{option('missing', 'empty')} gives every row, without a {self.columns.made}",
                 code="data.no_rows_left",
                 where={"file": reader.name},
             )
@@ -405,7 +405,7 @@ class _RowWork:
             what = f"column {names[0]!r} has" if len(names) == 1 else f"columns {listed(names, 5)} have"
             raise DataError(
                 f"{table.name}, {table.place(row)}: {what} no value, and the model needs one",
-                hint=f"--missing drop leaves such rows out; --missing empty gives them without a {self.columns.made}",
+                hint=f"{option('missing', 'drop')} leaves such rows out; {option('missing', 'empty')} gives them without a {self.columns.made}",
                 code="data.missing_values",
                 where={**table.where(row), "column": names[0]},
             )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.errors import DataError, UndecidedError, UsageError, counted, listed, whole_number
+from kerntest.errors import DataError, UndecidedError, UsageError, counted, listed, option, whole_number
 from kerntest.kernels.base import Points
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _whole_part(labels: Codes, clusters: Rows, fraction: float, rng: np.random.G
 
 
 def _no_part(why: str) -> DataError:
-    hint = "name another column as --cluster, or the rows to test on with --test"
+    hint = f"name another column as {option('cluster')}, or the rows to test on with {option('test')}"
     return DataError(why, hint=hint, code="data.test_fraction")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of, prepare_fit
-from kerntest.errors import UsageError, one_of, positive, warn_of, whole_number
+from kerntest.errors import UsageError, one_of, option, positive, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_file import save_model
 from kerntest.learning.rows.encoding import Scale
@@ -77,8 +77,8 @@ class LearnerOptions(_Kernelled):
     threads: int | None = None
     # What else than a number the bandwidth may be; the first is the default.
     BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
-    # What else there is than to name a bandwidth, for messages.
-    ADVICE: ClassVar[str] = ""
+    # The option that tries several bandwidths.
+    SEARCH: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -87,7 +87,9 @@ class LearnerOptions(_Kernelled):
         whole_number("seed", self.seed, at_least=0)
         check_kernel(self.kernel)
         if self.bandwidth not in self.BANDWIDTHS:
-            check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
+            check_bandwidth(
+                self.bandwidth, self.BANDWIDTHS, f"{option(self.SEARCH, True)} tries several" if self.SEARCH else ""
+            )
         if self.features is not None:
             parse_features(self.features)
         self.refuse(self.precomputed and self.features is not None, "a precomputed kernel and features")
@@ -254,7 +256,7 @@ def train(
         told = "a precomputed matrix has no columns to read from a table"
         hint = f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python"
         raise UsageError(told, hint=hint, code="usage.precomputed")
-    options.refuse(test is not None and test_fraction is not None, "--test and --test-fraction")
+    options.refuse(test is not None and test_fraction is not None, f"{option('test')} and {option('test-fraction')}")
     if output is not None:
         check_writable(os.fspath(output), new=not force)
     if plot is not None:

@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 from kerntest import __version__
 from kerntest.data.source import PARQUET_MAGIC, open_file, unreadable
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, ModelError, UsageError, listed, one_line, shown_value
+from kerntest.errors import DataError, ModelError, UsageError, either, listed, one_line, option, shown_value
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
@@ -242,9 +242,10 @@ def read_model(path: str | PathLike[str]) -> ModelFile:
             raise damaged(name, one_line(str(error)) or type(error).__name__) from error
 
 
-def _no_model(model: str, what: str, hint: str = "a model is what svm, ridge and kpca write with -o") -> ModelError:
+def _no_model(model: str, what: str, hint: str = "") -> ModelError:
     """Return the error for a file that never was a model."""
     told = f"{model} is not a model: it is {what}"
+    hint = hint or f"a model is what svm, ridge and kpca write with {option('o')}"
     return ModelError(told, hint=hint, code="model.not_a_model", where={"file": model})
 
 
@@ -353,7 +354,7 @@ def model_of(file: ModelFile, kind: type[Model]) -> Model:
     if file.kind != kind.KIND:
         raise ModelError(
             f"{file.name} holds a {file.kind!r} model, not {kind.CALLED}",
-            hint="`kerntest inspect` says what a model holds",
+            hint=f"{either('`kerntest inspect`', 'inspect_model()')} says what a model holds",
             code="model.kind",
             where={"file": file.name},
         )

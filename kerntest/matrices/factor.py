@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, option
 from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points, squared_norms
 from kerntest.kernels.elementary import Gaussian
@@ -329,7 +329,7 @@ def parse_features(text: str) -> tuple[FeatureKind, int]:
     """Return the kind and the number of features that a text like 'nystroem:500' asks for."""
     kind, _, count = str(text).strip().lower().partition(":")
     if kind not in {"nystroem", "fourier"} or not count.isdigit() or not 1 <= int(count) <= 10**5:
-        hint = "write --features nystroem:500 or --features fourier:2000"
+        hint = f"write {option('features', 'nystroem:500')} or {option('features', 'fourier:2000')}"
         raise UsageError(f"{text!r} are no features", hint=hint, code="usage.features")
     return cast("FeatureKind", kind), int(count)
 
@@ -350,7 +350,9 @@ def make_features(text: str, kernel: Kernel, points: Points, seed: int, *, small
         return nystroem(kernel, points.take(chosen), smallest)
     if not isinstance(kernel, Gaussian) or points.codes.shape[1] or kernel.bandwidth is None:
         message = f"random Fourier features are for the Gaussian of numbers, not for '{kernel}'"
-        raise UsageError(message, hint=f"--features nystroem:{count} is for every kernel", code="usage.features")
+        raise UsageError(
+            message, hint=f"{option('features', f'nystroem:{count}')} is for every kernel", code="usage.features"
+        )
     frequencies = rng.normal(size=(points.numeric.shape[1], count)) / kernel.bandwidth
     nothing = Points.of(np.empty((0, points.numeric.shape[1])))
     return FeatureMap(kind, kernel, nothing, frequencies, rng.uniform(0.0, 2.0 * np.pi, count))

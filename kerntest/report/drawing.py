@@ -15,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from kerntest.errors import either
 from kerntest.report.summaries.words import Cell
 
 if TYPE_CHECKING:
@@ -111,7 +112,11 @@ def _fitted(table: ResultTable, width: int) -> ResultTable:
         rows = tuple((f"{letter} {row[0]}", *row[1:]) for letter, row in zip(ascii_lowercase, table.rows, strict=False))
         columns = zip([headings[0], *ascii_lowercase[: len(rows)]], (kind for _, kind in table.columns), strict=True)
         short = replace(table, columns=tuple(columns), rows=rows)
-        return short if _fits(short, width) else replace(table, rows=(), notes=("too wide: --json has it",))
+        return (
+            short
+            if _fits(short, width)
+            else replace(table, rows=(), notes=(f"too wide: {either('--json', 'to_dict()')} has it",))
+        )
     numbers = [place for place, (_, kind) in enumerate(table.columns) if place and kind == "number"]
     at = headings.index(table.keep) if table.keep else min(numbers, default=0)
     numbers.sort(key=lambda place: (abs(place - at), place))
@@ -124,7 +129,11 @@ def _fitted(table: ResultTable, width: int) -> ResultTable:
             rows=tuple(tuple(row[place] for place in shown) for row in table.rows),
         )
     hidden = ", ".join(heading for place, heading in enumerate(headings) if place not in shown)
-    return replace(narrow, notes=(f"no room for {hidden}: --json has all", *table.notes)) if hidden else table
+    return (
+        replace(narrow, notes=(f"no room for {hidden}: {either('--json', 'to_dict()')} has all", *table.notes))
+        if hidden
+        else table
+    )
 
 
 def _drawn(content: RenderableType, *, width: int, colour: bool) -> str:

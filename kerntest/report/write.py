@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ def rows_format(path: str) -> RowFormat:
         return "csv"
     raise UsageError(
         f"rows are written as .csv or .parquet, not as {suffix or 'a file without a suffix'}",
-        hint=f"-o {Path(path).with_suffix('.csv')}, or .jsonl",
+        hint=f"{option('o', str(Path(path).with_suffix('.csv')))}, or .jsonl",
         code="usage.output_format",
         where={"file": path},
     )
@@ -369,7 +369,7 @@ def _is_replaceable(path: Path) -> bool:
 def _exists(name: str) -> DataError:
     return DataError(
         f"{name} exists already",
-        hint="--force overwrites it; -o names another file",
+        hint=f"{option('force', True)} overwrites it; {option('o')} names another file",
         code="data.exists",
         where={"file": name},
     )

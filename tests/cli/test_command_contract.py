@@ -224,7 +224,8 @@ def test_a_command_is_one_call_of_the_library(shell, name, words, named):
     outcome = shell(f"{call.words} {words} --json")
     assert outcome.code == 0, outcome.err
     found = lasting(json.loads(outcome.out))
-    assert_alike(found, lasting(call.result(**named).to_dict()))
+    with errors.as_typed():
+        assert_alike(found, lasting(call.result(**named).to_dict()))
     # A word that nobody heard would be found here.
     assert not words or list(differences(found, lasting(call.result().to_dict())))
 
@@ -441,7 +442,8 @@ def test_applying_a_model_is_one_call_of_the_library(shell, kerntest, folder, wo
     plain = shell(words)
     report = json.loads(shell(f"{words} -o rows.csv --json -q").out)
     model, data = words.split()[1:3]
-    expected = getattr(package, function)(model, data, output="expected.csv", **named).to_dict()
+    with errors.as_typed():
+        expected = getattr(package, function)(model, data, output="expected.csv", **named).to_dict()
     unlike = {"seconds": 0, "output": 0}
     assert_alike(report | unlike, json.loads(json.dumps(expected)) | unlike)
     rows = (folder / "rows.csv").read_text(encoding="utf-8")

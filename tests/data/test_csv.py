@@ -129,8 +129,8 @@ def test_categorical_keeps_the_text_as_typed(csv, refused):
             ["1,234", "2,345", "7"],
             [1.234, 2.345, 7],
             (
-                "1,234 in column 'v' was read as 1.234, but could be 1234; --decimal . reads it so, "
-                "--exclude v leaves the column out"
+                "1,234 in column 'v' was read as 1.234, but could be 1234; decimal='.' reads it so, "
+                "exclude='v' leaves the column out"
             ),
         ),
     ],
@@ -238,7 +238,7 @@ def test_a_quoted_word_is_text_in_text_alone(csv, streamed, form, kind):
 def test_a_word_that_empties_a_text_column_is_told(csv, refused):
     table = read_table(csv(rows(["None"] * 6 + ["child"] * 94)))
     told = "'None' in column 'v' is taken as missing, in 6 of 100 rows; if it is a value"
-    assert table.warnings == (f"a.csv: {told}, --na '{OTHERS}' takes it as such",)
+    assert table.warnings == (f"a.csv: {told}, na='{OTHERS}' takes it as such",)
     for values in (["None"] * 5 + ["child"] * 95, [""] * 50 + ["child"] * 50, ["NA"] * 50 + ["1"] * 50):
         assert read_table(csv(rows(values))).warnings == ()
     csv("v,k\n" + "".join(f"{'None' if k % 3 else 'one'},{k % 7}\n" for k in range(60)))
@@ -380,7 +380,7 @@ def test_options_without_a_meaning_are_refused(csv, refused, options, match):
         (
             "b,a,\n0,1,2\n1,1,2\n",
             ("b", "a", "unnamed_3"),
-            "column 3 has no name and is called 'unnamed_3'; if it numbers the rows, leave it out with --exclude unnamed_3",
+            "column 3 has no name and is called 'unnamed_3'; if it numbers the rows, leave it out with exclude='unnamed_3'",
         ),
         *(
             (text, ("index", "t"), "the first column of a.csv has no name: it is taken for row names and left out")
@@ -394,12 +394,12 @@ def test_options_without_a_meaning_are_refused(csv, refused, options, match):
         (
             "1.5,2\n1,2\n3,4\n",
             ("1.5", "2"),
-            "the first line of a.csv was taken as the header, but all its names are numbers; --no-header reads it as a row",
+            "the first line of a.csv was taken as the header, but all its names are numbers; header=False reads it as a row",
         ),
         (
             "a b c\n1 2 3\n2 3 4\n",
             ("a b c",),
-            "a.csv was read as one column, 'a b c'; --delimiter space reads its words as 3 columns",
+            "a.csv was read as one column, 'a b c'; delimiter='space' reads its words as 3 columns",
         ),
         ("a,2\n1,2\n", ("a", "2"), None),
         ("full name\nJane Doe\nMadonna\n", ("full name",), None),

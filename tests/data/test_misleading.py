@@ -35,7 +35,7 @@ def days(first, n=30):
     return pd.to_datetime(first) + pd.to_timedelta(np.arange(n) % 9, unit="D")
 
 
-APART = "all of it in after lies above all of it in before: any two batches differ in it; leave it out with --exclude a"
+APART = "all of it in after lies above all of it in before: any two batches differ in it; leave it out with exclude='a'"
 COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction; leave it out with"
 TIMES = np.cumsum(np.random.default_rng(0).random((2, 50)), axis=1)
 
@@ -44,7 +44,7 @@ TIMES = np.cumsum(np.random.default_rng(0).random((2, 50)), axis=1)
     ("x", "y", "said"),
     [
         *((1000 + k * np.arange(50), 9000 + k * np.arange(60), f"counts the rows, and {APART}") for k in (1, 7, -1)),
-        (np.arange(50), np.arange(80), f"{COUNTS} --exclude a"),
+        (np.arange(50), np.arange(80), f"{COUNTS} exclude='a'"),
         (TIMES[0], 1000 + TIMES[1], f"runs in one direction like a time or a counter, and {APART}"),
         (TIMES[0], TIMES[1], None),
         (np.arange(19), np.arange(100, 119), None),
@@ -66,7 +66,7 @@ def test_columns_that_count_or_follow_time(x, y, said):
     assert not warnings or warnings[0].startswith(f"column 'a' {said}")
     assert found(x, y, exclude="a") == []
     renamed = [{"row number": side["a"], "v": side["v"]} for side in (x, y)]
-    assert not warnings or found(*renamed)[0].endswith("leave it out with --exclude 'row number'")
+    assert not warnings or found(*renamed)[0].endswith("leave it out with exclude='row number'")
 
 
 def test_very_unequal_sizes():
@@ -122,7 +122,7 @@ def test_rows_left_out_unevenly():
     y = {"v": noise(300, 2), "w": np.where(np.arange(300) < 9, np.nan, noise(300, 3))}
     (text,) = found(x, y)
     assert text.startswith("missing values cost before 15 % of its rows and after 3 % (p = ")
-    assert text.endswith("--exclude w keeps more rows")
+    assert text.endswith("exclude='w' keeps more rows")
     y["w"][:40] = np.nan
     assert found(x, y) == []
     assert "10 %" in found(SAMPLES / "before.csv", SAMPLES / "with_missing.csv")[0]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 import kerntest as package
-from kerntest.errors import UsageError, in_python
+from kerntest.errors import UsageError, as_typed, either, option
 
 LONG = "linear*" * 3000 + "linear"
 
@@ -42,24 +42,37 @@ def test_where_a_single_row_differs_the_hint_works(kerntest, tmp_path, null):
 
 
 @pytest.mark.parametrize(
-    ("typed", "called"),
+    ("arguments", "typed", "called"),
     [
-        ("--missing drop leaves those out; --exclude 2020 leaves", "missing='drop' leaves those out; exclude='2020' leaves"),
-        ("--x 'unit price,b' --y c names them", "x_columns='unit price,b' y_columns='c' names them"),
-        ("--common uses the shared ones, --columns names others", "common=True uses the shared ones, columns= names others"),
-        ("write --test-fraction 0.3, or --lambda or --cv 5", "write test_fraction=0.3, or lambda_= or cv=5"),
-        (r"--exclude 'it'\''s' leaves it out (--no-header)", r"exclude='it\'s' leaves it out (header=False)"),
-        ("--decimal . reads it; --force overwrites it; -o names another", "decimal='.' reads it; force=True overwrites it; output= names another"),
-        ("test with --pairwise, which has `kerntest svm ... --grid`", "test with hsic_pairs, which has `kerntest svm ... --grid`"),
-        ("a -- b--c, re-o and (--joint a,b,c)", "a -- b--c, re-o and (['a', 'b', 'c'])"),
+        (("missing", "drop"), "--missing drop", "missing='drop'"),
+        (("exclude", ["2020"]), "--exclude 2020", "exclude='2020'"),
+        (("x", ["unit price", "b"]), "--x 'unit price,b'", "x_columns='unit price,b'"),
+        (("common", True), "--common", "common=True"),
+        (("header", False), "--no-header", "header=False"),
+        (("columns",), "--columns", "columns="),
+        (("lambda", 0.5), "--lambda 0.5", "lambda_=0.5"),
+        (("o", "a b.csv"), "-o 'a b.csv'", "output='a b.csv'"),
+        (("decimal", "."), "--decimal '.'", "decimal='.'"),
+        (("exclude", ["it's", 'a,"b', " c"]), r'''--exclude 'it'\''s,"a,""b"," c"' ''', r'''exclude='it\'s,"a,""b"," c"' '''),
+        (("exclude", ["a,b"]), '''--exclude '"a,b"' ''', '''exclude='"a,b"' '''),
+        (("na", ["", "?"]), '''--na '"",?' ''', '''na='"",?' '''),
+        (("exclude", ["a\nb"]), r'''--exclude $'"a\nb"' ''', r'''exclude='"a\nb"' '''),
+        (("keep", list("abcdefghijkl")), "--keep a,b,c,d,e,f,g,h,i,j,...", "keep='a,b,c,d,e,f,g,h,i,j,...'"),
     ],
 )  # fmt: skip
-def test_what_is_typed_as_an_option_is_an_argument_in_python(typed, called):
-    assert in_python(typed) == called
+def test_an_option_is_told_as_who_reads_it_writes_it(arguments, typed, called):
+    assert option(*arguments) == called.strip()
+    with as_typed():
+        assert option(*arguments) == typed.strip()
+        assert either("a", "b") == "a"
+    assert either("a", "b") == "b"
 
 
 def test_errors_speak_to_who_called_in_python_or_typed(kerntest, table):
-    for names, way_out in (("--x and --y", "--x a,b --y c names"), ("x_columns= and y_columns=", "x_columns='a,b' y_")):
+    for names, way_out in (
+        ("--x and --y", "--x a,b --y c names"),
+        ("x_columns= and y_columns=", "x_columns='a,b', y_"),
+    ):
         for wrong, told in (({"x": "a", "y": "a"}, names), ({}, way_out)):
             if way_out.startswith("--"):
                 error = kerntest("hsic", table, *(word for name in wrong for word in (f"--{name}", "a"))).err

@@ -12,6 +12,7 @@ import pytest
 
 import kerntest as library
 from kerntest import mmd_test
+from kerntest.errors import as_typed
 
 # What is typed, and what is called.
 SHOWN = {
@@ -49,11 +50,11 @@ def test_a_result_shows_itself_as_the_command_prints_it(kerntest, models, monkey
     words = command.split()
     printed = kerntest(*words, *(("-o", "out.csv") if "--report" in words else ()))
     (models / "out.csv").unlink(missing_ok=True)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), as_typed():
         warnings.simplefilter("ignore")
         result = SHOWN[command]()
+        assert f"{result!r}\n" == result.summary() == str(result) + "\n" == printed.out
     (models / "out.csv").unlink(missing_ok=True)
-    assert f"{result!r}\n" == result.summary() == str(result) + "\n" == printed.out
     assert len(result.to_frame()) >= 1
     assert max(map(len, result.summary(width=52).splitlines())) <= 52 < max(map(len, result.summary().splitlines()))
     # In a notebook the same words stand in cells: not broken, and nothing in them is taken for a tag.

@@ -7,7 +7,6 @@ import pytest
 from command_line import ROOT
 
 import kerntest
-from kerntest.errors import in_python
 
 DATA = ROOT / "sample_data"
 ROWS = np.random.default_rng(0).normal(size=(40, 2))
@@ -29,7 +28,7 @@ def test_a_warning_is_emitted_at_the_line_of_the_caller(name):
     assert {(warning.category, warning.filename) for warning in caught} == {(kerntest.KerntestWarning, __file__)}
     texts = [str(warning.message) for warning in caught]
     assert len(set(texts)) == len(texts)
-    assert texts == list(dict.fromkeys(map(in_python, getattr(result, "warnings", texts))))
+    assert texts == list(dict.fromkeys(getattr(result, "warnings", texts)))
     assert not [text for text in texts if "--" in text]
 
 

@@ -131,7 +131,7 @@ def test_data_that_cannot_be_used(data, missing, message, code):
         hsic_test(*data, missing=missing)
     assert caught.value.code == f"data.{code}"
     assert caught.value.exit_code == 3
-    assert ("kerntest mmd" in caught.value.hint) == (code == "rows_do_not_pair")
+    assert ("mmd_test" in caught.value.hint) == (code == "rows_do_not_pair")
 
 
 # Kinds of columns

@@ -63,7 +63,7 @@ def test_rows_that_follow_one_another(kind):
     data, told = SERIES[kind]
     found = warnings_of(*data, missing="drop", null="moments")
     assert (f"neighbouring rows are alike in {told}: if the rows are a series in time" in found) == (told is not None)
-    assert ("neighbouring" in found) == ("--time-series" in found) == (told is not None)
+    assert ("neighbouring" in found) == ("time_series=True" in found) == (told is not None)
 
 
 def test_independent_rows_are_rarely_taken_for_series():
@@ -79,7 +79,7 @@ def test_a_floor_above_alpha_in_series_has_another_way_out():
     """The shifts of a series are as many as it has rows: asking for more relabellings gives no more of them."""
     found = warnings_of(*arrays(30), time_series=True, min_lag=12)
     assert "is 0.125, above alpha = 0.05" in found
-    assert "--permutations" not in found
+    assert "permutations=" not in found
 
 
 def test_series_say_that_their_p_value_is_asymptotic():

@@ -468,7 +468,7 @@ def test_a_p_value_too_near_to_alpha(p_value, relabellings, alpha, advised):
     if advised is None:
         assert found == ""
         return
-    assert f"--permutations {advised} would tell more surely" in found
+    assert f"permutations={advised} would tell more surely" in found
     if advised < 50_000:
         # What is advised settles it, should the p-value stay.
         assert relabelling_warning(p_value, advised, alpha) == ()

@@ -20,7 +20,7 @@ from kerntest import (
     train_svm,
     transform_file,
 )
-from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
+from kerntest.errors import DataError, ModelError, UndecidedError, UsageError, as_typed
 
 RUNS = {
     "kind": {"decision": True, "proba": True},
@@ -389,10 +389,14 @@ def test_what_cannot_be_is_refused(folder, applied, tmp_path):
 
 def test_models_of_other_kinds_are_sent_to_their_command(folder):
     for function, model, way in (
-        (transform_file, "kind", "kerntest predict {} DATA` predicts with it"),
-        (transform_file, "ridge", "kerntest predict {} DATA` predicts with it"),
-        (predict_file, "two", "kerntest transform {} DATA` projects rows with it"),
+        (transform_file, "kind", "`kerntest predict {} DATA` predicts with it"),
+        (transform_file, "ridge", "`kerntest predict {} DATA` predicts with it"),
+        (predict_file, "two", "`kerntest transform {} DATA` projects rows with it"),
     ):
+        other = {transform_file: "predict_file predicts", predict_file: "transform_file projects rows"}[function]
         with pytest.raises(ModelError, match="holds a model of kind") as caught:
             function(folder / f"{model}.kt", folder / "new.csv")
-        assert way.format(folder / f"{model}.kt") in caught.value.hint
+        assert caught.value.hint == f"{other} with it"
+        with pytest.raises(ModelError, match="which `kerntest .*` cannot apply") as caught, as_typed():
+            function(folder / f"{model}.kt", folder / "new.csv")
+        assert caught.value.hint == way.format(folder / f"{model}.kt")

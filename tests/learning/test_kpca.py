@@ -155,7 +155,7 @@ def test_what_a_reader_of_components_must_know_is_told(components, kernel, rows,
 def test_eigenvalues_that_have_not_converged_are_told(monkeypatch):
     monkeypatch.setattr("kerntest.matrices.matrix.STEPS", 2)
     found = KernelPCA(5, "gaussian(0.3)", solver="lanczos", scale="none").fit(X)
-    assert "--solver dense" in found.fit_.warnings[-1]
+    assert "solver='dense'" in found.fit_.warnings[-1]
 
 
 @pytest.mark.parametrize("count", [1, 30, 38, 120])
@@ -265,7 +265,7 @@ def test_all_shares_of_a_result_are_rounded_alike():
     for count, told in ((13, "99.9"), (14, "100")):
         words = str(train_kpca(table, components=count, kernel="linear", scale="none"))
         assert f"{count} components explain {told} % of the variance." in words
-        assert f"and {count - 12} more, in all {told} %: --json has them" in words
+        assert f"and {count - 12} more, in all {told} %: to_dict() has them" in words
     for scale, told in ((1e-3, "99.9"), (0.0, "100.0")):
         (line,) = [
             line

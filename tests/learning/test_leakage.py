@@ -64,7 +64,7 @@ def test_patients_stay_together():
     assert whole.columns == ("a", "b", "c")
     assert (whole.cluster, whole.n_clusters, whole.n_test) == ("patient", 29, 110)
     assert any(
-        "rows with the same 'patient' are alike (40 different values): --cluster patient" in t for t in loose.warnings
+        "rows with the same 'patient' are alike (40 different values): cluster='patient'" in t for t in loose.warnings
     )
     assert not any("patient" in text for text in whole.warnings)
     loose, whole = (
@@ -142,9 +142,9 @@ def test_a_column_that_alone_predicts_is_told():
     for column in (codes, codes.map({0: "no", 1: "yes"}), codes + r.random(60) / 2):
         told = warnings_of(table.assign(z=column), "cls")
         assert "column 'z' alone predicts 'cls'" in told
-        assert "--cluster" not in told
+        assert "cluster=" not in told
     cases = table.assign(z=[f"case {place % 6} {name}" for place, name in enumerate(table["cls"])])
-    assert "--exclude z; if 'z' names cases of several rows, with --cluster z" in warnings_of(cases, "cls")
+    assert "exclude='z'; if 'z' names cases of several rows, with cluster='z'" in warnings_of(cases, "cls")
     assert "columns 'z', 'w' each alone predict 'cls'" in warnings_of(table.assign(z=codes, w=-codes), "cls")
     assert "alone" not in warnings_of(table.assign(z=codes + r.random(60) * 1.2), "cls")
     assert "alone" not in warnings_of(table, "cls")
@@ -153,11 +153,11 @@ def test_a_column_that_alone_predicts_is_told():
 def test_no_cluster_is_seen_where_there_is_none():
     table = noise(200)
     for column in (r.integers(0, 20, 200), r.choice([f"s{k}" for k in range(20)], 200), np.repeat(np.arange(20), 10)):
-        assert "--cluster" not in warnings_of(table.assign(shop=column), columns="a,b,c")
+        assert "cluster=" not in warnings_of(table.assign(shop=column), columns="a,b,c")
     # Of few rows chance explains much.
     for seed in range(5):
         few = pd.DataFrame(np.random.default_rng(seed).normal(size=(24, 4)), columns=list("abcy"))
-        assert "--cluster" not in warnings_of(few.assign(cls="u", shop=np.repeat(np.arange(12), 2)), columns="a,b,c")
+        assert "cluster=" not in warnings_of(few.assign(cls="u", shop=np.repeat(np.arange(12), 2)), columns="a,b,c")
 
 
 def test_test_rows_in_another_unit_are_told(tmp_path):

@@ -314,24 +314,24 @@ def test_probabilities_of_classes_that_are_in_no_fold_together():
         ([[1, 2, 3], [4, 5, 4], [3, 2, 1]], []),
         (
             [[1, 1, 1], [1, 2, 3], [1, 1, 1]],
-            ["the largest cost of the grid is the best: --kernel 'k(2)' --C 1000 --cv 5"],
+            ["the largest cost of the grid is the best: kernel='k(2)', C=1000, cv=5"],
         ),
         (
             [[1, 1, 1], [3, 2, 1], [1, 1, 1]],
-            ["the smallest cost of the grid is the best: --kernel 'k(2)' --C 0.1 --cv 5"],
+            ["the smallest cost of the grid is the best: kernel='k(2)', C=0.1, cv=5"],
         ),
         # What is as good one step inside needs nothing beyond.
         ([[1, 1, 1], [3, 3, 1], [1, 1, 1]], []),
         (
             [[1, 1, 3], [1, 1, 2], [1, 1, 1]],
             [
-                "the largest cost of the grid is the best: --kernel 'k(1)' --C 1000 --cv 5",
-                "the smallest bandwidth of the grid is the best: --bandwidth 0.5 --C 100 --cv 5",
+                "the largest cost of the grid is the best: kernel='k(1)', C=1000, cv=5",
+                "the smallest bandwidth of the grid is the best: bandwidth=0.5, C=100, cv=5",
             ],
         ),
         (
             [[1, 1, 1], [1, 2, 1], [1, 3, 1]],
-            ["the largest bandwidth of the grid is the best: --bandwidth 8 --C 10 --cv 5"],
+            ["the largest bandwidth of the grid is the best: bandwidth=8, C=10, cv=5"],
         ),
     ],
 )
@@ -347,9 +347,9 @@ def test_a_best_cell_at_the_edge_of_the_grid_is_warned_of(means, told):
     assert edge_warnings(search) == [f"{one} judges one beyond" for one in told]
     # What is judged, and in which folds, is told where it is not the default.
     for score, seed, more in (
-        ("macro F1", 0, " --select-by f1"),
-        ("negative log-loss", 7, " --select-by log-loss --seed 7"),
-        ("negative RMSE", 0, " --task regress"),
+        ("macro F1", 0, ", select_by='f1'"),
+        ("negative log-loss", 7, ", select_by='log-loss', seed=7"),
+        ("negative RMSE", 0, ", task='regress'"),
     ):
         assert edge_warnings(replace(search, score=score), seed) == [f"{one}{more} judges one beyond" for one in told]
 
@@ -358,10 +358,10 @@ def test_the_edge_of_a_grid_is_warned_of_with_the_result(monkeypatch):
     monkeypatch.setattr("kerntest.learning.machines.svm.MULTIPLES", (1e-3, 0.5))
     result = train_svm(frame_of(*noisy(60)), "y", grid=True, cv=3)
     assert [
-        one for one in result.warnings if one.startswith("the largest bandwidth of the grid is the best: --bandwidth ")
+        one for one in result.warnings if one.startswith("the largest bandwidth of the grid is the best: bandwidth=")
     ]
     result = train_svm(frame_of(*noisy(60)), "y", grid=True, cv=3, select_by="f1", seed=2)
-    assert [one for one in result.warnings if one.endswith(" --cv 3 --select-by f1 --seed 2 judges one beyond")]
+    assert [one for one in result.warnings if one.endswith(", cv=3, select_by='f1', seed=2 judges one beyond")]
 
 
 def test_one_class_has_no_score_to_choose_by():

@@ -218,9 +218,9 @@ def test_machines_that_say_little_are_told():
     assert "training rows are support vectors: the kernel may be too narrow" in told(coins, bandwidth=0.01)
     assert "training rows are support vectors: the cost may be too small" in told(coins, C=0.001)
     assert "support vectors" not in told((clouds(200)[0][:, 0] > 0).astype(int))
-    assert "every row is predicted as '0'; --class-weight balanced" in told(rare, C=0.1)
+    assert "every row is predicted as '0'; class_weight='balanced'" in told(rare, C=0.1)
     nearly = told(rare, bandwidth=0.2, C=100.0)
-    assert "'0' for every row would be right as often, or nearly so; --class-weight balanced" in nearly
+    assert "'0' for every row would be right as often, or nearly so; class_weight='balanced'" in nearly
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -23,7 +23,7 @@ from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, T
 from kerntest.data.written_values import PLAIN, THOUSANDS, form_of, has_comma, is_number, marked_number, present_counts
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
-from kerntest.errors import DataError, bad_file, listed, option_value
+from kerntest.errors import DataError, bad_file, listed, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -224,7 +224,9 @@ def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
     words = len(name.split())
     if others or words < 2 or not column.levels or any(len(level.split()) != words for level in column.levels):
         return []
-    return [f"{table.name} was read as one column, {name!r}; --delimiter space reads its words as {words} columns"]
+    return [
+        f"{table.name} was read as one column, {name!r}; {option('delimiter', 'space')} reads its words as {words} columns"
+    ]
 
 
 def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:
@@ -246,7 +248,7 @@ def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:
     if 2 * among < len(found):
         return []
     are = "is a value" if len(found) == 1 else "are values"
-    said = f"{listed(list(found), 3)} {are} like those below; --no-header reads it as a row"
+    said = f"{listed(list(found), 3)} {are} like those below; {option('header', False)} reads it as a row"
     return [f"{dialect.as_header(table.name)} {said}"]
 
 
@@ -461,6 +463,6 @@ def _remark(text: Column) -> Remark:
     if not either:
         return Remark("numbers with a decimal comma were read as such", f"{example} is {read}")
     return Remark(
-        f"{example} in column {text.name!r} was read as {read}, but could be {other}; --decimal . reads it so, "
-        f"--exclude {option_value([text.name])} leaves the column out"
+        f"{example} in column {text.name!r} was read as {read}, but could be {other}; {option('decimal', '.')} reads it so, "
+        f"{option('exclude', [text.name])} leaves the column out"
     )

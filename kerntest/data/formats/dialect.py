@@ -19,7 +19,7 @@ from kerntest.data.source import find_files, format_of_head, head_of, open_file,
 from kerntest.data.table import MISSING, Remark, comment_hint, no_header_hint, refuse_duplicates, told_apart
 from kerntest.data.written_values import is_number
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, UsageError, bad_file, counted, suggest
+from kerntest.errors import DataError, UsageError, bad_file, counted, option, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -319,16 +319,18 @@ def checked_header(
         if not names[place]:
             names[place] = new = f"unnamed_{place + 1}"
             said = f"column {place + 1} has no name and is called '{new}'; "
-            remarks[new] = (Remark(f"{said}if it numbers the rows, leave it out with --exclude {new}"),)
+            remarks[new] = (Remark(f"{said}if it numbers the rows, leave it out with {option('exclude', [new])}"),)
     names = names[has_index:]
     refuse_duplicates(names, table_name)
     if names[0].startswith("# "):
         # Lines below with a delimiter, comments or not, are no rows with names.
-        notes.append(f"{as_header(table_name)} it begins with #: if that is a comment, --comment '#' leaves it out")
+        notes.append(
+            f"{as_header(table_name)} it begins with #: if that is a comment, {option('comment', '#')} leaves it out"
+        )
     elif has_index:
         notes.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
     if all(map(is_number, names)) and not like_years(names):
-        notes.append(f"{as_header(table_name)} all its names are numbers; --no-header reads it as a row")
+        notes.append(f"{as_header(table_name)} all its names are numbers; {option('header', False)} reads it as a row")
     return names, notes, remarks
 
 
@@ -385,7 +387,7 @@ def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[by
             done += 1
     except UnicodeError as error:
         said = f"{name} is not {options.encoding or 'UTF-8'} text, in line {done + 1} or after it"
-        hint = "--encoding names the encoding, such as latin-1 or utf-16"
+        hint = f"{option('encoding')} names the encoding, such as latin-1 or utf-16"
         where: dict[str, str | int] = {"file": name, "line": done + 1}
         raise DataError(said, hint=hint, code="data.not_in_encoding", where=where) from error
     finally:
@@ -396,7 +398,9 @@ def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[by
 def _checked_text(name: str, data: bytes) -> bytes:
     """Return the bytes without byte order mark, once they are known to be UTF-8 text that is not blank."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise bad_file(name, "is UTF-16, not UTF-8", hint="--encoding utf-16 reads it", code="data.not_utf8")
+        raise bad_file(
+            name, "is UTF-16, not UTF-8", hint=f"{option('encoding', 'utf-16')} reads it", code="data.not_utf8"
+        )
     if b"\0" in data:
         said = "is neither CSV nor Parquet: it holds binary data"
         raise bad_file(name, said, hint="CSV is UTF-8 text; Parquet begins with the letters PAR1", code="data.not_text")
@@ -421,5 +425,8 @@ def refuse_not_utf8(name: str, data: bytes, n_lines_before: int = 0) -> None:
     except UnicodeDecodeError as error:
         line = n_lines_before + data.count(b"\n", 0, error.start) + 1
         encoding, title = ("windows-1252", "Windows-1252") if _WINDOWS_ONLY.search(data) else ("latin-1", "Latin-1")
-        said, hint = f"byte 0x{data[error.start]:02x} is not UTF-8", f"if it is {title}, --encoding {encoding} reads it"
+        said, hint = (
+            f"byte 0x{data[error.start]:02x} is not UTF-8",
+            f"if it is {title}, {option('encoding', encoding)} reads it",
+        )
         raise bad_file(name, said, hint=hint, code="data.not_utf8", line=line) from error

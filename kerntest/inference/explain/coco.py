@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.engines.engine import Engine, enough_for
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import dependence
@@ -168,7 +168,7 @@ def coco_verdict(test: TwoVariables, family: Family) -> Verdict:
     if options.null != "permutation":
         raise UsageError(
             f"the null {options.null!r} is one of HSIC; the constrained covariance has the permutation null",
-            hint="leave out --null, or --statistic coco",
+            hint=f"leave out {option('null')}, or {option('statistic', 'coco')}",
             code="usage.null",
         )
     pair = CrossCovariance(kernels, (x, y), test.engine)
@@ -207,7 +207,7 @@ def _centred_columns(kernel: Kernel, points: Points) -> tuple[Array, float]:
     if not kernel.positive_definite:
         raise UsageError(
             f"the constrained covariance needs positive definite kernels, which '{kernel}' may not be",
-            hint="--statistic hsic, or another kernel",
+            hint=f"{option('statistic', 'hsic')}, or another kernel",
             code="usage.indefinite_kernel",
         )
     with np.errstate(over="ignore", invalid="ignore"):
@@ -223,13 +223,13 @@ def _centred_columns(kernel: Kernel, points: Points) -> tuple[Array, float]:
     if few:
         raise UndecidedError(
             f"rounding leaves the matrix of the kernel '{kernel}' on these rows with negative eigenvalues",
-            hint="--scale standardize, or another kernel",
+            hint=f"{option('scale', 'standardize')}, or another kernel",
             code="undecided.indefinite_matrix",
         )
     raise UndecidedError(
         f"the constrained covariance of more than {FULL_RANK_ROWS:,} rows needs kernels of low rank (few columns, or "
         f"large bandwidths); the rank of '{kernel}' on these {n:,} rows is above {MOST_COLUMNS:,}",
-        hint="--statistic hsic",
+        hint=option("statistic", "hsic"),
         code="undecided.coco_rank",
     )
 

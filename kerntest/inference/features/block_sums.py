@@ -15,7 +15,7 @@ import numpy as np
 
 from kerntest.data.facts import mixed
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, UsageError, bad_file
+from kerntest.errors import UndecidedError, UsageError, bad_file, option
 from kerntest.inference import exact, verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
 from kerntest.inference.features import two_passes
@@ -120,7 +120,7 @@ def plan_blocks(n: Sequence[int], names: Sequence[str]) -> tuple[Blocks, Blocks]
     for count, name in zip(n, names, strict=True):
         if count < FEWEST_ROWS:
             said = f"has {count:,} rows; with features a test needs at least {FEWEST_ROWS} in each table"
-            raise bad_file(name, said, hint="--method exact takes any number", code="data.too_few_rows")
+            raise bad_file(name, said, hint=f"{option('method', 'exact')} takes any number", code="data.too_few_rows")
     most = max(1, min(sum(n) // BLOCKS, min(n) // FEWEST_BLOCKS))
     sizes = np.arange(max(1, math.ceil(ROUNDER * most)), most + 1)[::-1]
     size = int(sizes[int(np.argmin(sum(np.where(count // sizes > MOST_BLOCKS, 0, count % sizes) for count in n)))])
@@ -170,7 +170,7 @@ def _frequencies(kernel: Kernel, p: int, count: int, seed: int) -> Array:
         return normal * np.sqrt(rng.gamma((kernel.df + 1) / 2, 2 / kernel.df, count)) / scale
     raise UsageError(
         f"random Fourier features are for kernels of differences of numbers, not for '{kernel}'",
-        hint="--features nystroem:300 is for every kernel",
+        hint=f"{option('features', 'nystroem:300')} is for every kernel",
         code="usage.features",
     )
 

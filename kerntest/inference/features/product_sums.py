@@ -16,7 +16,7 @@ import numpy as np
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, option
 from kerntest.inference import exact, sides
 from kerntest.inference.family import choose_pair
 from kerntest.inference.features import two_passes
@@ -295,8 +295,8 @@ def hsic_by_features(
     options, reading = run.options, run.reading
     if options.null not in NULLS:
         raise UsageError(
-            f"--null {options.null} needs --method exact",
-            hint=f"--method features has the nulls {', '.join(NULLS)}",
+            f"{option('null', options.null)} needs {option('method', 'exact')}",
+            hint=f"{option('method', 'features')} has the nulls {', '.join(NULLS)}",
             code="usage.method",
         )
     with _opened_groups(x, y, reading) as (data, groups):
@@ -371,8 +371,8 @@ def _opened_groups(x: Any, y: Any, reading: sides.Reading) -> Iterator[tuple[two
         return
     if any(isinstance(one, (str, Path)) for one in (x, y)):
         raise UsageError(
-            "--method features reads one file with the columns of both sides",
-            hint="join the two files row by row into one, and name the columns with --x and --y",
+            f"{option('method', 'features')} reads one file with the columns of both sides",
+            hint=f"join the two files row by row into one, and name the columns with {option('x')} and {option('y')}",
             code="usage.method",
         )
     # Two tables whose rows pair are one; a name that both have is followed by that of its table.

@@ -21,7 +21,7 @@ from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.read import begins_as, blocks_of, located_files, read_table
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
 from kerntest.engines.engine import fitting, tell
-from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option_value
+from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option
 from kerntest.inference import exact
 from kerntest.inference.exact import piece_bytes
 from kerntest.inference.relabelling.permuted_pairs import centred_matrix
@@ -82,7 +82,7 @@ def refuse_indefinite(kernels: Sequence[Kernel]) -> None:
         if not kernel.positive_definite:
             raise UsageError(
                 f"the kernel '{kernel}' is not positive definite: no features stand for it",
-                hint="--method exact takes it, or choose another kernel",
+                hint=f"{option('method', 'exact')} takes it, or choose another kernel",
                 code="usage.features",
             )
 
@@ -104,7 +104,7 @@ def large_error(subject: str, error: float) -> list[str]:
     """Return a warning where the features leave out much of the kernel."""
     warning = (
         f"{subject} features leave out {percent(error)} of what the kernel sees; the test is valid, but sees less: ask for "
-        "more --features, or a larger bandwidth"
+        f"more {option('features')}, or a larger bandwidth"
     )
     return [warning] if error > LARGE_ERROR else []
 
@@ -276,7 +276,7 @@ class Survey(exact.RunOfTest):
         def taken(threads: int) -> float:
             return threads * piece_bytes(columns) + held(threads)
 
-        what, hint = "the sums of features take", "fewer --features take less"
+        what, hint = "the sums of features take", f"fewer {option('features')} take less"
         self.engine = fitting(self.engine, taken, what=what, hint=hint)
         tell(
             self._command,
@@ -344,7 +344,7 @@ def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]
         if not math.isfinite(spread) or not (constant or spread):
             raise UndecidedError(
                 f"the values of column {name!r} are too large, or too close together, for their spread to be a number",
-                hint=f"divide them by a power of ten, or leave the column out with --exclude {option_value([name])}",
+                hint=f"divide them by a power of ten, or leave the column out with {option('exclude', [name])}",
                 code="undecided.distance_range",
             )
         numbers[name] = (found.mean, spread) if scale == "standardize" else (0.0, 1.0)
@@ -374,10 +374,9 @@ class Input:
             present = found.rows - found.missing[name]
             other.refuse_stray(present - found.strange[name], present)
             if self.settled or name in self.texts:
-                shown = option_value([name])
                 raise DataError(
                     f"column {name!r} of {found.name} is {other.column.kind} in some of its rows only",
-                    hint=f"--categorical {shown} takes it as text; --exclude {shown} leaves it out",
+                    hint=f"{option('categorical', [name])} takes it as text; {option('exclude', [name])} leaves it out",
                     code="data.types_differ",
                     where={"file": found.name, "column": name},
                 )

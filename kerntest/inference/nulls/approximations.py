@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from kerntest.errors import UndecidedError
+from kerntest.errors import UndecidedError, option
 from kerntest.inference.nulls.moments import NEGLIGIBLE, Invariants, Moments, Spectrum, permutation_moments
 from kerntest.report.results import record
 
@@ -207,7 +207,9 @@ def _varying(pair: MatrixPair, a: Invariants, b: Invariants) -> Moments:
 
 
 def _no_gamma(needed: str) -> UndecidedError:
-    return UndecidedError(f"the Gamma null needs {needed}", hint="use --null permutation", code="undecided.gamma")
+    return UndecidedError(
+        f"the Gamma null needs {needed}", hint=f"use {option('null', 'permutation')}", code="undecided.gamma"
+    )
 
 
 # Weighted sums of chi-squares

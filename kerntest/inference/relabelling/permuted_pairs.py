@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlations_needed,
@@ -93,7 +93,7 @@ class TwoVariables(ExactTest):
             biased = replace(self, options=replace(self.options, estimator="biased"), progress=None)
             if TestedPair(biased, kernels).varies():
                 error.hint = (
-                    "--estimator biased can test them: where a single row differs from all others, the unbiased estimate "
+                    f"{option('estimator', 'biased')} can test them: where a single row differs from all others, the unbiased estimate "
                     "is 0 for every pairing"
                 )
         return error
@@ -260,7 +260,7 @@ class TwoSeries(TwoVariables):
         if 2 * self.minimum > self.n:
             raise UsageError(
                 f"no shift of {self.n:,} rows is at least {self.minimum:,} rows away from both ends",
-                hint=f"--min-lag may be at most {self.n // 2}",
+                hint=f"{option('min-lag')} may be at most {self.n // 2}",
                 code="usage.min_lag",
             )
         sides = [
@@ -275,7 +275,7 @@ class TwoSeries(TwoVariables):
             "cyclic shifts of the series",
             self.shifts + 1,
             1.0 / (self.shifts + 1),
-            "it takes longer series, or a smaller --min-lag",
+            f"it takes longer series, or a smaller {option('min-lag')}",
             exact=False,
             every=every,
         )

@@ -19,7 +19,7 @@ import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import UndecidedError, telling
+from kerntest.errors import UndecidedError, either, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
 from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Reading, Scale
@@ -133,7 +133,8 @@ def hsic_joint(
     if n > most:
         raise UndecidedError(
             f"the joint test of {d} groups holds {d} whole matrices: {n:,} rows are more than {most:,}",
-            hint=f"test the pairs with --pairwise, which has no such limit, or a random sample of {most:,} rows",
+            hint=f"test the pairs with {either('--pairwise', 'hsic_pairs')}, which has no such limit, or a random sample of "
+            f"{most:,} rows",
             code="undecided.memory",
         )
     families = [shared.kernel(variable) for variable in variables]
@@ -201,7 +202,10 @@ def _groups(shared: Screen, groups: str | Sequence[Patterns]) -> list[list[str]]
     if len(members) < 2:
         raise shared.refusal(
             f"a joint test needs at least two groups of columns, not {len(members)}",
-            "--joint a,b,c makes three groups of one column; --joint a,b --joint c makes two groups",
+            either("--joint a,b,c", "['a', 'b', 'c']")
+            + " makes three groups of one column; "
+            + either("--joint a,b --joint c", "[['a', 'b'], ['c']]")
+            + " makes two groups",
             "groups",
         )
     return members

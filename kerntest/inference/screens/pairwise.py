@@ -26,7 +26,7 @@ from kerntest.data.columns import (
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, counted, listed, one_of, telling
+from kerntest.errors import DataError, counted, listed, one_of, option, telling
 from kerntest.inference.exact import held_by_stacks, runs_of, series_warning
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
@@ -224,10 +224,13 @@ class _Pairs(Screen):
         if target is not None:
             target, *others = self.matching([target])
             if others:
-                message = f"--target is one column, not {listed([repr(one) for one in (target, *others)])}"
+                message = f"{option('target')} is one column, not {listed([repr(one) for one in (target, *others)])}"
                 raise self.refusal(message, "name one of them", "target")
             if target in self.excluded:
-                message, hint = f"column {target!r} is both the target and excluded", "leave it out of --exclude"
+                message, hint = (
+                    f"column {target!r} is both the target and excluded",
+                    f"leave it out of {option('exclude')}",
+                )
                 raise self.refusal(message, hint, "column_twice", column=target)
             sides = [[one for one in sides[0] if one != target], [target]]
         self.target = target
@@ -241,7 +244,7 @@ class _Pairs(Screen):
         if target is not None and (reason := reasons[target]):
             raise DataError(
                 f"the target cannot be tested: {reason}",
-                hint="name another column as --target",
+                hint=f"name another column as {option('target')}",
                 code="data.target",
                 where={"file": name, "column": target},
             )

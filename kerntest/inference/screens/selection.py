@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.errors import telling, whole_number
+from kerntest.errors import option, telling, whole_number
 from kerntest.inference.exact import held_by_stacks
 from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
@@ -120,7 +120,7 @@ def hsic_select(
     names = [name for name in shared.names(columns or shared.table.names) if name != target]
     if not names or target not in shared.table.names:
         message = f"no column of {shared.table.name} is left to select from"
-        raise shared.refusal(message, "name more in --columns, and exclude fewer", "no_columns")
+        raise shared.refusal(message, f"name more in {option('columns')}, and exclude fewer", "no_columns")
     candidates, goal = shared.paired([names, [target]])
     n, count = shared.n, len(candidates.names)
     steps = min(k, count)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
+from kerntest.errors import UndecidedError, UsageError, either, one_of, option, whole_number
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw
@@ -147,7 +147,7 @@ class KpcaModel(FittedModel):
 
     def preimage_search(self) -> PreImageSearch:
         """Return the search for pre-images; refuse what has none here."""
-        why, hint = "random Fourier features have no pre-images", "--features nystroem:500 has"
+        why, hint = "random Fourier features have no pre-images", f"{option('features', 'nystroem:500')} has"
         if self.kernel is None:
             why, hint = "a precomputed matrix has no columns to go back to", "fit the kernel itself to the rows"
         elif self.features is None:
@@ -223,7 +223,8 @@ def fit_components(rows: TrainingRows, options: KpcaOptions, progress: Progress 
     model = KpcaModel.of(rows, constants=rows.constants, **found)
     if not model.n_components:
         what = f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal"
-        hint = "choose another bandwidth, scale the columns, or look at them with `kerntest inspect`"
+        hint = "choose another bandwidth, scale the columns, or look at them with "
+        hint += either("`kerntest inspect`", "inspect_table()")
         raise UndecidedError(what, hint=hint, code="undecided.no_component")
     return KpcaFit(model, search.solver, (*search.warnings, *_value_warnings(model.eigenvalues, options.components)))
 
@@ -275,7 +276,7 @@ class _Search:
             self.warnings.append(told + (more if total > centred.trace else "the sum of all"))
         if not found.converged:
             told = "the eigenvalues have not converged: they lie too close together for Lanczos"
-            self.warnings.append(f"{told}; --solver dense finds them")
+            self.warnings.append(f"{told}; {option('solver', 'dense')} finds them")
         return centred, found, max(centred.trace, total)
 
     def by_columns(self, points: Points, kernel: Linear) -> dict[str, Any]:
@@ -287,7 +288,7 @@ class _Search:
         # Sums of all squared deviations, which are at most twice as long as rows.
         bound = 0.5 * np.sqrt(np.finfo(np.float64).max / max(points.numeric.size, 1))
         if np.abs(points.numeric).max(initial=0.0) > bound:
-            way_out = "leave out --scale none, or divide the columns"
+            way_out = f"leave out {option('scale', 'none')}, or divide the columns"
             raise _overflow(f"the kernel '{kernel}' overflows on these data", way_out)
         if self.options.solver == "auto" and width <= n:
             count, engine = self.options.components, self.options.engine

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
-from kerntest.errors import DataError, UsageError, counted, positive
+from kerntest.errors import DataError, UsageError, counted, option, positive
 from kerntest.learning import scores
 from kerntest.learning.estimator import Estimator, not_fitted
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
@@ -259,7 +259,9 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         patterns = [one for text in texts for one in ([text] if text in table.names else split_patterns(text))]
         names = tuple(match_names(patterns, table.names, table.name))
         if not names:
-            raise UsageError("--target names no column", hint="name the column to predict", code="usage.target")
+            raise UsageError(
+                f"{option('target')} names no column", hint="name the column to predict", code="usage.target"
+            )
         if self.weights in names:
             both = f"column {self.weights!r} cannot be both target and weight"
             raise UsageError(both, hint="name another one", code="usage.weights")
@@ -277,8 +279,10 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         rows = replace(super().rows(labelled), weights=weights)
         # From Python it is let pass.
         if self.target is not None and all(self.options.fixed(rows)) and criterion != "loo":
-            what = f"--criterion {criterion} has nothing to choose: lambda and the bandwidth are given"
-            raise UsageError(what, hint="leave out --criterion, or --lambda", code="usage.criterion")
+            what = f"{option('criterion', criterion)} has nothing to choose: lambda and the bandwidth are given"
+            raise UsageError(
+                what, hint=f"leave out {option('criterion')}, or {option('lambda')}", code="usage.criterion"
+            )
         if rows.clusters is not None and rows.clusters.min() == rows.clusters.max():
             one = "all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"
             return replace(rows, clusters=None, warnings=(*rows.warnings, one))
@@ -380,14 +384,14 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
     widest, narrowest = (useful and best.multiple == end(multiples) for end in (max, min))
     cases = {
         f"the system is ill-conditioned (condition number {condition:.1e}): it was solved through its eigenvalues"
-        f"{without}; a larger --lambda is safer": condition > ILL_CONDITIONED,
+        f"{without}; a larger {option('lambda')} is safer": condition > ILL_CONDITIONED,
         f"conjugate gradients stopped after {fit.iterations} steps before they had converged: the regression is usable, "
-        "not exact; a larger --lambda or fewer features help": not fit.converged,
+        f"not exact; a larger {option('lambda')} or fewer features help": not fit.converged,
         f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "
         f"stands for it{chosen}": fit.iterations is not None,
         f"the best lambda is the largest of the grid, {best.lambda_:g}: the columns may say little of the target": highest,
-        f"the best lambda is the smallest of the grid, {best.lambda_:g}: a smaller --lambda may be better still": lowest,
-        "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still": widest,
-        "the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions": narrowest,
+        f"the best lambda is the smallest of the grid, {best.lambda_:g}: a smaller {option('lambda')} may be better still": lowest,
+        f"the best bandwidth is the largest of the grid: a larger {option('bandwidth')}, or {option('kernel', 'linear')}, may be better still": widest,
+        f"the best bandwidth is the smallest of the grid; {option('kernel', 'laplacian2')} suits rougher functions": narrowest,
     }
     return tuple(text for text, applies in cases.items() if applies)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from kerntest.engines.engine import Engine, allowed_bytes
-from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
+from kerntest.errors import UndecidedError, UsageError, one_of, option, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, named, smoothest
 from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw, sized
@@ -78,8 +78,8 @@ class RidgeOptions(LearnerOptions):
             sized("lambda", self.penalty, LAMBDA_LIMITS, hint)
         if self.cv is not None:
             whole_number("cv", self.cv, at_least=2)
-            both = f"--cv {self.cv} and --criterion {self.criterion}"
-            self.refuse(self.criterion not in {"loo", "cv"}, both, "--criterion cv chooses by folds")
+            both = f"{option('cv', self.cv)} and {option('criterion', self.criterion)}"
+            self.refuse(self.criterion not in {"loo", "cv"}, both, f"{option('criterion', 'cv')} chooses by folds")
 
     @property
     def penalty(self) -> float | None:
@@ -149,7 +149,10 @@ class RidgeModel(FittedModel):
     def deviations(self, points: Points | Array, engine: Engine, *, noise: bool = True) -> Array:
         """Return the standard deviation of new values at n rows, shape (n, T); without noise, of the function itself."""
         if self.spread is None or not isinstance(points, Points):
-            told, hint = "this model keeps nothing for standard deviations", "fit it to columns, without --no-intervals"
+            told, hint = (
+                "this model keeps nothing for standard deviations",
+                f"fit it to columns, without {option('intervals', False)}",
+            )
             raise UsageError(told, hint=hint, code="usage.no_intervals")
         prior: Any = self.features or self.kernel
         functions = replace(self.expansion, coefficients=self.spread.coefficients, intercepts=self.spread.intercepts)
@@ -347,7 +350,7 @@ class _Search:
         features = options.features or ""
         made = factor.make_features(features, cast("Kernel", chosen.kernel), points, options.seed)
         if made.kind != "nystroem":
-            hint = f"--features nystroem:{made.size} is for very many rows"
+            hint = f"{option('features', f'nystroem:{made.size}')} is for very many rows"
             raise UndecidedError(f"{features} is too much for {n:,} rows", hint=hint, code="undecided.memory")
 
         def advanced(share: float) -> None:
@@ -430,7 +433,9 @@ def few_at_once(n: int, columns: int, engine: Engine) -> Engine:
     if most:
         return Engine(most)
     what = f"the kernel matrix of {n:,} rows needs {need / 1e9:.1f} GB, and {allowed_bytes(MEMORY) / 1e9:.3g} GB are the most"
-    raise UndecidedError(what, hint="--features nystroem:2000 is for very many rows", code="undecided.memory")
+    raise UndecidedError(
+        what, hint=f"{option('features', 'nystroem:2000')} is for very many rows", code="undecided.memory"
+    )
 
 
 def variances(rows: TrainingRows) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.engine import Engine, allowed_bytes
-from kerntest.errors import DataError, UsageError, one_of, whole_number
+from kerntest.errors import DataError, UsageError, one_of, option, whole_number
 from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
 from kerntest.learning.learner import Judgement, Learner, trains
@@ -274,8 +274,8 @@ def train_svm(
     """
     machine = SvmOptions.taken_from(options)
     if (target is None) != (machine.task == "one-class"):
-        told = f"--task {machine.task} {'needs' if target is None else 'has no'} --target"
-        hint = "--target names the column to predict" if target is None else "leave one of them out"
+        told = f"{option('task', machine.task)} {'needs' if target is None else 'has no'} {option('target')}"
+        hint = f"{option('target')} names the column to predict" if target is None else "leave one of them out"
         raise UsageError(told, hint=hint, code="usage.target")
     return train_learner(SvmLearner(machine, target, grid=grid, cv=cv, select_by=select_by), train, **options)
 
@@ -300,14 +300,24 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         self.target, self.grid, self.folds, self.select_by = target, grid, 5 if grid and cv is None else cv, select_by
         self.supervised, self.classifies = options.task != "one-class", options.task == "classify"
         if self.folds is not None and not self.supervised:
-            hint = "leave out --grid and --cv; --nu sets the share of outliers"
+            hint = f"leave out {option('grid', True)} and {option('cv')}; {option('nu')} sets the share of outliers"
             raise UsageError("one class has no score to cross-validate by", hint=hint, code="usage.grid")
         one_of("select_by", select_by, tuple(MEASURES))
         chosen = select_by != "accuracy"
-        options.refuse(chosen and self.folds is None, "--select-by and no folds", "add --grid or --cv")
-        options.refuse(chosen and not self.classifies, f"--select-by and --task {options.task}", "it is for classes")
+        options.refuse(
+            chosen and self.folds is None,
+            f"{option('select-by')} and no folds",
+            f"add {option('grid', True)} or {option('cv')}",
+        )
+        options.refuse(
+            chosen and not self.classifies,
+            f"{option('select-by')} and {option('task', options.task)}",
+            "it is for classes",
+        )
         unfit = select_by == "log-loss" and options.method == "mean"
-        options.refuse(unfit, "--select-by log-loss and --method mean", "it has no probabilities")
+        options.refuse(
+            unfit, f"{option('select-by', 'log-loss')} and {option('method', 'mean')}", "it has no probabilities"
+        )
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its target, if it has one."""
@@ -334,7 +344,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             raise outcomes.hardly_classes(target, count, table, min(most, outcomes.MOST_CLASSES))
         many = classes.kind == "number" and count > max(MANY_CLASSES, MANY_SHARE * n)
         told = f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each taken for a class"
-        warnings = (*rows.warnings, *([f"{told}; --task regress predicts numbers"] if many else []))
+        warnings = (*rows.warnings, *([f"{told}; {option('task', 'regress')} predicts numbers"] if many else []))
         return replace(rows, codes=classes.codes(target, table), classes=classes, warnings=warnings)
 
     def cost(self, rows: TrainingRows) -> dict[str, Any]:
@@ -389,7 +399,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         try:
             folds, _ = _folds(rows, PROBABILITY_FOLDS, options.seed)
         except DataError as error:
-            told, where = f"--probability holds rows out: {error.message}", error.where
+            told, where = f"{option('probability', True)} holds rows out: {error.message}", error.where
             hint = f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class"
             raise DataError(told, hint=hint, code=error.code, where=where) from error
         alone = Engine(1)
@@ -467,7 +477,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             predicted = [one.name for one in metrics.classes if one.precision is not None]
             share, way_out = largest.support / metrics.n, ""
             if options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL:
-                way_out = "; --class-weight balanced makes the smaller classes count"
+                way_out = f"; {option('class-weight', 'balanced')} makes the smaller classes count"
             if len(predicted) == 1:
                 warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
             elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
@@ -476,7 +486,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             told = "the rows that it has learned from, which is too good"
             numbers = "accuracy and classes" if self.classifies else "RMSE, MAE and r2"
             warnings.append(
-                f"judged on {told}; --test-fraction 0.3 holds rows out"
+                f"judged on {told}; {option('test-fraction', 0.3)} holds rows out"
                 if fit.search is None
                 else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
             )
@@ -500,7 +510,7 @@ def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, se
     state = "usable, not exact" if (gap or 0.0) <= USABLE_GAP else "far from the best; a smaller --C is easier to reach"
     # A narrow kernel needs every row; a small cost holds every row at its bound.
     cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
-    way_out = "" if search is not None and len(search.cells) > 1 else "; --grid looks for better"
+    way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"
     of_numbers = rows.encoder is None or rows.encoder.numeric
     cases = {
         "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
@@ -508,7 +518,7 @@ def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, se
         f"the solver stopped at a relative duality gap of {gap or 0.0:.1e}: the machine is {state}": (
             gap is not None and not fit.converged
         ),
-        "every row is predicted as the same number: no error is larger than --epsilon": (
+        f"every row is predicted as the same number: no error is larger than {option('epsilon')}": (
             rows.names and rows.classes is None and not support
         ),
         "the perceptron still makes mistakes on the training rows: the classes may not be separable": (

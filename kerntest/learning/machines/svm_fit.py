@@ -13,7 +13,7 @@ import numpy as np
 
 from kerntest.data.column_types import number_text
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import UndecidedError, UsageError, one_of, positive, suggest
+from kerntest.errors import UndecidedError, UsageError, one_of, option, positive, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions, sized
@@ -69,36 +69,49 @@ class SvmOptions(LearnerOptions):
     method: Method = "svm"
     probability: bool = False
     tolerance: float = 1e-6
-    ADVICE = "--grid tries several"
+    SEARCH = "grid"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         one_of("task", self.task, get_args(Task))
         one_of("method", self.method, get_args(Method))
         super().__post_init__()
-        sized("C", self.C, COSTS, "--hard-margin allows no errors at all")
+        sized("C", self.C, COSTS, f"{option('hard-margin', True)} allows no errors at all")
         positive("tolerance", self.tolerance)
         if self.epsilon != 0:
             positive("epsilon", self.epsilon)
         if self.nu is not None:
             sized("nu", self.nu, (0.0, 1.0), "0.1 is usual")
-        task, method, classes = f"--task {self.task}", f"--method {self.method}", "it is for classes"
+        task, method, classes = (
+            option("task", self.task),
+            option("method", self.method),
+            "it is for classes",
+        )
         given = {
-            "--nu": self.nu is not None,
-            "--hard-margin": self.hard_margin,
-            "--class-weight": self.weights is not None,
-            "--probability": self.probability,
-            "--features": self.features is not None,
+            option("nu"): self.nu is not None,
+            option("hard-margin", True): self.hard_margin,
+            option("class-weight"): self.weights is not None,
+            option("probability", True): self.probability,
+            option("features"): self.features is not None,
             task: self.task != "classify",
             method: self.method != "svm",
         }
         for one, other, hint in (
-            ("--nu", "--hard-margin", "give one of them"),
-            ("--nu", "--class-weight", "use --C with weights"),
-            ("--nu", "--task regress", "use --C and --epsilon"),
-            *((name, task, classes) for name in ("--hard-margin", "--class-weight", "--probability", method)),
-            *((method, name, "it belongs to --method svm") for name in ("--nu", "--hard-margin", "--class-weight")),
-            *(("--method mean", name, "give one of them") for name in ("--features", "--probability")),
+            (option("nu"), option("hard-margin", True), "give one of them"),
+            (option("nu"), option("class-weight"), f"use {option('C')} with weights"),
+            (option("nu"), option("task", "regress"), f"use {option('C')} and {option('epsilon')}"),
+            *(
+                (name, task, classes)
+                for name in (option("hard-margin", True), option("class-weight"), option("probability", True), method)
+            ),
+            *(
+                (method, name, f"it belongs to {option('method', 'svm')}")
+                for name in (option("nu"), option("hard-margin", True), option("class-weight"))
+            ),
+            *(
+                (option("method", "mean"), name, "give one of them")
+                for name in (option("features"), option("probability", True))
+            ),
         ):
             self.refuse(given.get(one) and given.get(other), f"{one} and {other}", hint)
 
@@ -127,7 +140,7 @@ class SvmOptions(LearnerOptions):
         if largest > 0 and not whole:
             return replace(self, nu=largest * (1.0 - BELOW_LARGEST))
         both = " and ".join(repr(names[place]) for place in sorted((few, many)))
-        hint = f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C"
+        hint = f"{option('nu', math.floor(largest * 1000) / 1000)}, or class weights with {option('C')}"
         told = f"nu = {self.nu:g} is infeasible: {both} allow at most {largest:.4g}"
         raise UsageError(told, hint=hint, code="usage.nu")
 
@@ -140,7 +153,9 @@ class SvmOptions(LearnerOptions):
         for name in [one for one in weights if one not in classes]:
             meant = suggest(name, classes)
             hint = f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes[:10])}"
-            raise UsageError(f"no row has the class {name!r} of --class-weight", hint=hint, code="usage.class_weight")
+            raise UsageError(
+                f"no row has the class {name!r} of {option('class-weight')}", hint=hint, code="usage.class_weight"
+            )
         return np.array([weights.get(name, 1.0) for name in classes])
 
 
@@ -148,7 +163,10 @@ def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
     """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'; balanced as it is."""
     if given is None or given == BALANCED:
         return given
-    code, hint = "usage.class_weight", "write --class-weight balanced, or --class-weight 'good:1,bad:5'"
+    code, hint = (
+        "usage.class_weight",
+        f"write {option('class-weight', 'balanced')}, or {option('class-weight', 'good:1,bad:5')}",
+    )
     if isinstance(given, Mapping):
         pairs = [(_class_name(label), weight) for label, weight in given.items()]
     else:
@@ -382,7 +400,7 @@ class Machines:
             if free and solution.converged and float(slack.max()) <= HARD_SLACK:
                 return Machine(rows, solution)
         told = f"no hard margin was found between {both}: this kernel cannot separate them"
-        hint = "a finite --C allows errors; a smaller --bandwidth separates more"
+        hint = f"a finite {option('C')} allows errors; a smaller {option('bandwidth')} separates more"
         raise UndecidedError(told, hint=hint, code="undecided.not_separable")
 
     def _solved(
@@ -431,7 +449,9 @@ class Machines:
             # The next larger number of two digits.
             unit = 10.0 ** (math.floor(math.log10(least)) - 1)
             told = f"nu = {nu:g} is too small for {both}: even a cost of {cost:.1g} leaves a share of {least:.3g}"
-            hint = f"--nu {(math.floor(least / unit) + 1) * unit:g} or more, or --C with a cost"
+            hint = (
+                f"{option('nu', round((math.floor(least / unit) + 1) * unit, 6))} or more, or {option('C')} with a cost"
+            )
             raise UsageError(told, hint=hint, code="usage.nu")
         best = brentq(excess, low, high, xtol=1e-10) if excess(low) > 0 else low
         solution = at(best)

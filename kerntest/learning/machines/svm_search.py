@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import Engine
+from kerntest.errors import either, option
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
@@ -240,10 +241,9 @@ def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
     The options that it tells judge the same score in the same folds.
     """
     best, found = search.best, []
-    folds = f"--cv {search.folds}"
-    option = next((option for option, (score, _) in MEASURES.items() if score == search.score), None)
-    folds += " --task regress" if option is None else "" if option == "accuracy" else f" --select-by {option}"
-    folds += f" --seed {seed}" if seed else ""
+    measure = next((name for name, (score, _) in MEASURES.items() if score == search.score), None)
+    asked = {"cv": search.folds, "task": None if measure else "regress", "select-by": measure, "seed": seed or None}
+    same = [option(name, value) for name, value in asked.items() if value not in {None, "accuracy"}]
     means = {(cell.C, cell.multiple): cell.mean for cell in search.cells}
     for place, (name, factor) in enumerate((("cost", 10.0), ("bandwidth", 2.0))):
         values = sorted({key[place] for key in means})
@@ -258,9 +258,11 @@ def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
         told = f"the {'largest' if largest else 'smallest'} {name} of the grid is the best"
         beyond = factor if largest else 1.0 / factor
         if name == "cost":
-            told += f": --kernel '{best.kernel}' --C {best.C * beyond:g} {folds} judges one beyond"
+            cell = [option("kernel", str(best.kernel)), option("C", float(f"{best.C * beyond:g}"))]
+            told += f": {either(' ', ', ').join([*cell, *same])} judges one beyond"
         elif best.bandwidth is not None:
-            told += f": --bandwidth {best.bandwidth * beyond:.4g} --C {best.C:g} {folds} judges one beyond"
+            cell = [option("bandwidth", float(f"{best.bandwidth * beyond:.4g}")), option("C", best.C)]
+            told += f": {either(' ', ', ').join([*cell, *same])} judges one beyond"
         found.append(told)
     return found
 

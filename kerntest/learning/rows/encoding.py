@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, missing_hint, value_problem
+from kerntest.data.column_types import as_text, decimal_hint, missing_hint, value_problem
 from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, infinity, standardize
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, counted, listed, suggest
+from kerntest.errors import DataError, counted, listed, option, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import bind
 from kerntest.learning.scores import root_mean_square
@@ -238,7 +238,7 @@ def _numbers(spec: ColumnSpec, table: Table, model: str) -> Array:
     strange = [column.levels[code] for code in np.unique(column.values[odd])] if column.is_category else []
     hint = f"{missing_hint(strange, table)}{OTHER_VALUE}"
     if _NUMBER_WITH_COMMA.fullmatch(_value(column, odd[0])):
-        hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
+        hint = decimal_hint()
     elif 2 * len(odd) > len(values) or column.kind != "text":
         hint = f"write {spec.name!r} as in training, such as {spec.form.example}, or train with rows written as these"
     said = (
@@ -263,7 +263,7 @@ def _unknown_levels(
     """Return the error for categories that no training row had: the first column in full, the others by name."""
     first, *others = strange
     known = listed(list(map(repr, spec.levels)), VALUES_SHOWN)
-    hint = f"{OTHER_VALUE}, or let --unknown ignore it; {known} are known"
+    hint = f"{OTHER_VALUE}, or {option('unknown', 'ignore')} goes on without it; {known} are known"
     said = f"unknown to {model}, in {counted(first.rows, 'row')}"
     if len(first.values) > 1:
         said += f" ({first.shown})"
@@ -287,9 +287,9 @@ def _columns_missing(absent: list[str], table: Table, others: Sequence[str], mod
     hint = comment_hint(table.names) or f"the columns are {listed(table.names, 20)}"
     by_position = [all(map(_BY_POSITION.fullmatch, names)) for names in (absent, table.names)]
     if table.format == "csv" and by_position[0] != by_position[1]:
-        ways = "name", f"{table.name} needs a header, and no --no-header"
+        ways = "name", f"{table.name} needs a header, and no {option('header', False)}"
         if by_position[0]:
-            ways = "position", f"if {table.name} has no header, --no-header says so"
+            ways = "position", f"if {table.name} has no header, {option('header', False)} says so"
         hint = f"{model} knows its columns by {ways[0]}: {ways[1]}"
     elif close:
         hint = f"did you mean {close!r}?"

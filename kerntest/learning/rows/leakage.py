@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics import copies_of
 from kerntest.data.facts import FEWEST_ROWS, counts_rows
-from kerntest.errors import counted, listed, option_value
+from kerntest.errors import counted, listed, option
 from kerntest.learning.scores import average_ranks
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def running_numbers(labelled: Labelled) -> Iterator[str]:
     if 0 < len(names) < len(labelled.features.columns):
         yield (
             f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows: a running number tells where a row "
-            f"stands, not what it is; leave it out with --exclude {option_value(names)}"
+            f"stands, not what it is; leave it out with {option('exclude', names)}"
         )
 
 
@@ -114,11 +114,11 @@ def _telling(labelled: Labelled, *, by_class: bool) -> Iterator[str]:
     tells = _tells_classes if by_class else _tells_number
     names = [column.name for column in features if tells(laid_below(column), target.values)]
     cases = [name for name in names if len(labelled.features[name].levels) >= FEWEST_LEVELS][:1]
-    also = f"; if {cases[0]!r} names cases of several rows, with --cluster {option_value(cases)}" if cases else ""
+    also = f"; if {cases[0]!r} names cases of several rows, with {option('cluster', cases)}" if cases else ""
     if names:
         yield (
             f"{_columns(names)} {'alone predicts' if len(names) == 1 else 'each alone predict'} {target.name!r}: a column "
-            f"that is known only once the target is must be left out, with --exclude {option_value(names)}{also}"
+            f"that is known only once the target is must be left out, with {option('exclude', names)}{also}"
         )
 
 
@@ -194,8 +194,8 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
         if column.name not in used and column.problem is None and _clusters_rows(column, measured, labelled):
             levels = len(np.unique(column.values[~column.missing]))
             yield (
-                f"rows with the same {column.name!r} are alike ({levels:,} different values): --cluster "
-                f"{option_value([column.name])} keeps them together in test parts and folds"
+                f"rows with the same {column.name!r} are alike ({levels:,} different values): "
+                f"{option('cluster', [column.name])} keeps them together in test parts and folds"
             )
             return
 

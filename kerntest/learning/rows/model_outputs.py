@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import ModelError, UndecidedError, UsageError, counted, positive
+from kerntest.errors import ModelError, UndecidedError, UsageError, counted, either, option, positive
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_model import SvmModel
@@ -172,13 +172,18 @@ class SvmColumns(PredictionColumns):
 
     def refused(self) -> Iterator[Case]:
         """Yield probabilities that were not fitted, and intervals."""
-        way = "they are for models of classes; --decision gives the decision function"
+        way = f"they are for models of classes; {option('decision', True)} gives the decision function"
         if self.model.task == "classify":
-            way = "fit it with `kerntest svm ... --probability`"
+            way = f"fit it again with {option('probability', True)}"
         lacking = self.proba and not self.model.sigmoids
         yield lacking, f"{self.shown} has no probabilities", way, "usage.no_probabilities"
         none = f"{self.shown} is a support vector machine, which has no standard deviations and no intervals"
-        yield self.deviates, none, "`kerntest ridge` fits models that have", "usage.no_intervals"
+        yield (
+            self.deviates,
+            none,
+            f"{either('`kerntest ridge`', 'train_ridge')} fits models that have",
+            "usage.no_intervals",
+        )
 
     @property
     def names(self) -> list[str]:
@@ -234,10 +239,10 @@ class RidgeColumns(PredictionColumns):
         """Yield what only machines have, and intervals that were not kept."""
         if self.interval is not None:
             positive("interval", self.interval, below=1.0)
-        told = f"{'--proba' if self.proba else '--decision'} is for support vector machines, and {self.shown} is a ridge regression"
-        ways = "--interval 0.9 gives intervals, --std standard deviations"
+        told = f"{option('proba' if self.proba else 'decision', True)} is for support vector machines, and {self.shown} is a ridge regression"
+        ways = f"{option('interval', 0.9)} gives intervals, {option('std', True)} standard deviations"
         yield self.proba or self.decision, told, ways, "usage.no_decision"
-        none = f"{self.shown} was fitted with --no-intervals, and has none"
+        none = f"{self.shown} was fitted with {option('intervals', False)}, and has none"
         yield self.deviates and self.model.spread is None, none, "fit it without that option", "usage.no_intervals"
 
     @property
@@ -296,7 +301,7 @@ class ComponentColumns(ModelColumns):
         yield (
             asked is not None and not 1 <= asked <= there,
             told,
-            "fit it again with more --components",
+            f"fit it again with more {option('components')}",
             "usage.components",
         )
         if self.reconstruct:
@@ -367,7 +372,7 @@ class ComponentColumns(ModelColumns):
         if not all(np.isfinite(one).all() for one in numbers):
             raise UndecidedError(
                 f"{self.shown} gives numbers that are too large for these rows",
-                hint="look at the rows with `kerntest inspect`; or train the model again",
+                hint=f"look at the rows with {either('`kerntest inspect`', 'inspect_table()')}; or train the model again",
                 code="undecided.overflow",
             )
 
@@ -380,11 +385,15 @@ def columns_to_write(path: str | PathLike[str], command: str, asked: dict[str, A
     file = read_model(path)
     kind = KINDS.get(file.kind)
     if kind is None or command != kind.COMMAND:
-        ways = {"predict": " DATA` predicts with it", "transform": " DATA` projects rows with it"}
+        ways = {
+            "predict": ("predict_file", "predicts with it"),
+            "transform": ("transform_file", "projects rows with it"),
+        }
         way = "inspect" if kind is None else kind.COMMAND
+        called, does = ways.get(way, ("inspect_model", "says what it holds"))
         raise ModelError(
-            f"{file.name} holds a model of kind {file.kind!r}, which `kerntest {command}` cannot apply",
-            hint=f"`kerntest {way} {file.name}{ways.get(way, '` says what it holds')}",
+            f"{file.name} holds a model of kind {file.kind!r}, which {either(f'`kerntest {command}`', ways[command][0])} cannot apply",
+            hint=either(f"`kerntest {way} {file.name}{' DATA' if way in ways else ''}`", called) + f" {does}",
             code="model.kind",
             where={"file": file.name},
         )

@@ -25,7 +25,7 @@ from kerntest.data.read import read_table
 from kerntest.data.table import Column, Kind, Table
 from kerntest.data.written_values import is_number
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, UsageError, counted, listed, suggest
+from kerntest.errors import DataError, UsageError, counted, either, listed, option, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.elementary import Hamming
@@ -123,7 +123,7 @@ def read_labelled(
     """Return the rows of a table to learn from; `name` is what data in memory are called."""
     table = options.read(data, name)
     if options.cluster in (*targets, *beside):
-        told = f"column {options.cluster!r} cannot be target or weight and --cluster too"
+        told = f"column {options.cluster!r} cannot be target or weight and {option('cluster')} too"
         raise UsageError(told, hint="name another one", code="usage.cluster", where={"column": str(options.cluster)})
     apart = table.select(options.apart(targets, beside)).names
     names = named_columns(table, options.columns or None, [*split_patterns(options.exclude), *apart]).names
@@ -264,7 +264,7 @@ def choose_kernel(
     rule = "median heuristic" if isinstance(bandwidth, str) else f"as given: {bandwidth:g}"
     if not bound.free:
         if not isinstance(bandwidth, str):
-            told = f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set"
+            told = f"the kernel '{kernel}' leaves no bandwidth open: {option('bandwidth')} has nothing to set"
             raise UsageError(told, hint="leave out one of the two", code="usage.bandwidth_twice")
         rule = "in the kernel"
     chooser = BandwidthChooser(points, options.seed)
@@ -378,8 +378,8 @@ class Classes:
 
 def hardly_classes(target: Column, count: int, table: str, most: int = MOST_CLASSES) -> DataError:
     """Return the error for a target with more different values than classes can be."""
-    fewer = "merge rare values, or name another --target: of so many rows there are at most"
-    hint = f"{fewer} {most}" if target.is_category else "--task regress predicts numbers"
+    fewer = f"merge rare values, or name another {option('target')}: of so many rows there are at most"
+    hint = f"{fewer} {most}" if target.is_category else f"{option('task', 'regress')} predicts numbers"
     what = f"has {count:,} different values, which are {'too many' if target.is_category else 'continuous, too many'} for classes"
     return unfit(target, table, what, hint, "data.too_many_classes")
 
@@ -393,7 +393,10 @@ def unfit(column: Column, table: str, what: str, hint: str, code: str, **where: 
 def numbers_of(target: Column, table: str) -> Array:
     """Return a target of numbers; DataError if it holds text."""
     if target.is_category:
-        hint, what = "`kerntest svm --task classify` predicts classes", f"holds {target.kind}, not numbers to predict"
+        hint, what = (
+            either("`kerntest svm --task classify`", "train_svm") + " predicts classes",
+            f"holds {target.kind}, not numbers to predict",
+        )
         raise unfit(target, table, what, hint, "data.target_not_numeric")
     return np.asarray(target.values, dtype=np.float64)
 
@@ -404,7 +407,7 @@ def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
     for column, numbers in zip(columns, targets.T, strict=True):
         if numbers.min() == numbers.max():
             what = "has one value in all rows: there is nothing to predict"
-            raise unfit(column, table, what, "name another --target", "data.constant_target")
+            raise unfit(column, table, what, f"name another {option('target')}", "data.constant_target")
         if (largest := float(np.abs(numbers).max())) > LARGEST_TARGET:
             what = f"has numbers too large to learn: one of size {largest:.3g}"
             raise unfit(column, table, what, "bring them to other units", "data.target_size")
@@ -424,7 +427,7 @@ def checked_weights(column: Column, table: str, *, positive: bool = False) -> Ar
     if len(odd) or not weights.any():
         what = column.kind if column.is_category else f"{odd[0]:g}" if len(odd) else "zero everywhere"
         wanted = f"0, which leaves a row out, or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
-        hint = "--weights names a column such as a number of repeats, or 1 / (variance of the row)"
+        hint = f"{option('weights')} names a column such as a number of repeats, or 1 / (variance of the row)"
         raise unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
     if positive and not weights.all():
         told, hint = "weights of 0 leave rows out, which a precomputed matrix still has", "leave them out of the matrix"

@@ -11,7 +11,7 @@ from kerntest.data.columns import named_columns
 from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
 from kerntest.data.read import read_table
 from kerntest.dataclass import dataclass
-from kerntest.errors import counted, telling
+from kerntest.errors import counted, option, telling
 from kerntest.report.results.record import Record, Result
 from kerntest.report.summaries import words
 from kerntest.report.summaries.learner_summary import TITLES
@@ -391,10 +391,10 @@ def model_summary(report: ModelReport) -> words.Summary:
         ("components", report.eigenvalues and f"{len(report.eigenvalues):,}: {shares} of the variance"),
     ]
     if report.lambda_ is not None:
-        intervals = "yes" if report.intervals else "no; it was fitted with --no-intervals"
+        intervals = "yes" if report.intervals else f"no; it was fitted with {option('intervals', False)}"
         told += [("lambda", words.number(report.lambda_)), ("intervals", intervals)]
     if report.task == "classify":
-        told.append(("probability", "yes" if report.probability else "no; --probability fits them"))
+        told.append(("probability", "yes" if report.probability else f"no; {option('probability', True)} fits them"))
     told += [
         ("scale", report.scale),
         ("format", f"version {report.format_version}, written by kerntest {words.visible(report.kerntest_version)}"),

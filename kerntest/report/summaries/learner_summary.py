@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kerntest.errors import counted
+from kerntest.errors import counted, either
 from kerntest.report.results import learning_record as records
 from kerntest.report.summaries import words
 from kerntest.report.summaries.words import ResultTable, name_list, number, percent, visible
@@ -250,7 +250,11 @@ def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[Resu
         shares = ("-" if value is None else f"{value:.3f}" for value in (one.precision, one.recall, one.f1))
         rows.append((name, f"{one.support:,}", *shares))
     columns, heading = _numbers(("rows", "precision", "recall", "F1")), f"Classes, on the {PARTS[part]} rows:"
-    left = (f"and {more:,} more classes: --json has all, with the confusion matrix",) if more else ()
+    left = (
+        (f"and {more:,} more classes: {either('--json', 'to_dict()')} has all, with the confusion matrix",)
+        if more
+        else ()
+    )
     by_class = ResultTable((("class", "name"), *columns), tuple(rows), heading, left)
     if more:
         return [by_class]
@@ -354,7 +358,11 @@ def kpca_summary(result: records.KpcaResult) -> words.Summary:
         shares = [f"{min(100 * share, most):.1f}" for share in (ratio, together)]
         rows.append((f"pc{place + 1}", number(value), *shares, _goes_with(result, place)))
     more, numbers = len(rows) - SHOWN, _numbers(("eigenvalue", "% of variance", "together"))
-    left = (f"and {more:,} more, in all {percent(result.explained)}: --json has them",) if more > 0 else ()
+    left = (
+        (f"and {more:,} more, in all {percent(result.explained)}: {either('--json', 'to_dict()')} has them",)
+        if more > 0
+        else ()
+    )
     table = ResultTable(
         (("component", "word"), *numbers, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Components:", left
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from kerntest.errors import counted
+from kerntest.errors import counted, either
 from kerntest.report.results.record import ALL_PERMUTATIONS
 from kerntest.report.summaries.words import (
     COLUMNS_SHOWN,
@@ -351,7 +351,8 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
         rows.append((MARKS[pair.reject], *map(visible, columns_of), *numbers))
     which = "all" if len(missed) == len(found) else f"{len(missed):,} of the {len(found):,}"
     notes = {
-        f"and {len(tested) - len(shown):,} more: --format csv shows all": len(tested) > len(shown),
+        f"and {len(tested) - len(shown):,} more: {either('--format csv', 'to_frame()')} shows all": len(tested)
+        > len(shown),
         f"* p at most alpha = {number(result.alpha)}": any(pair.reject for pair in shown),
         "p: corrected for all tests; p perm.: over relabellings of this pair alone": True,
         "p exact: corrected over relabellings that all tests share": exact,
