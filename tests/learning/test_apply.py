@@ -397,6 +397,6 @@ def test_models_of_other_kinds_are_sent_to_their_command(folder):
         with pytest.raises(ModelError, match="holds a model of kind") as caught:
             function(folder / f"{model}.kt", folder / "new.csv")
         assert caught.value.hint == f"{other} with it"
-        with pytest.raises(ModelError, match="which `kerntest .*` cannot apply") as caught, as_typed():
+        with pytest.raises(ModelError, match=r"which `kerntest .*` cannot apply") as caught, as_typed():
             function(folder / f"{model}.kt", folder / "new.csv")
         assert caught.value.hint == way.format(folder / f"{model}.kt")

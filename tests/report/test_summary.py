@@ -220,7 +220,7 @@ def test_columns_are_told_with_their_effects(tested, told):
     assert [note for note in notes if note.startswith("  c")] == [
         f"  c{place}: effect 0.5, z = 9, p = 0.001, corrected 0.01: delta" for place in range(14)
     ]
-    left = f"tests of all without one column: {told}, for so large tables; --exclude COLUMN makes one"
+    left = f"tests of all without one column: {told}, for so large tables; exclude='COLUMN' makes one"
     assert lines[13:] == ([] if told is None else [("", left)])
 
 

@@ -507,7 +507,11 @@ def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, se
     gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
     by_pairs = rows.classes is not None and model.method == "svm"
     stopped = "" if fit.converged else ", and SMO stopped before it was reached"
-    state = "usable, not exact" if (gap or 0.0) <= USABLE_GAP else "far from the best; a smaller --C is easier to reach"
+    state = (
+        "usable, not exact"
+        if (gap or 0.0) <= USABLE_GAP
+        else f"far from the best; a smaller {option('C')} is easier to reach"
+    )
     # A narrow kernel needs every row; a small cost holds every row at its bound.
     cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
     way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from kerntest.errors import counted, either
+from kerntest.errors import counted, either, option
 from kerntest.report.results.record import ALL_PERMUTATIONS
 from kerntest.report.summaries.words import (
     COLUMNS_SHOWN,
@@ -208,7 +208,9 @@ def explanation_lines(explanation: record.Explanation) -> list[tuple[str, str]]:
     untested = sum(effect.p_without is None for effect in explanation.columns)
     if untested and columns > 1:
         which = "none" if untested == columns else "the first only"
-        texts.append(f"tests of all without one column: {which}, for so large tables; --exclude COLUMN makes one")
+        texts.append(
+            f"tests of all without one column: {which}, for so large tables; {option('exclude', 'COLUMN')} makes one"
+        )
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
         rows = [row for row in explanation.rows if row.sample == sample]
         unit = "rows" if any(row.line is None for row in rows) else "lines"
