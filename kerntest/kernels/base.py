@@ -11,12 +11,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerntest.errors import UndecidedError, UsageError
+from kerntest.kernels.exponential import exponential
 
 if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
@@ -27,6 +29,8 @@ Metric: TypeAlias = Literal["euclidean", "manhattan", "mismatches"]
 # Squared distances by expansion are wrong by about 1e-15 of the largest squared norm: it may be so many times the
 # square of a small distance: the 2 % quantile of those between rows a few places apart.
 LOST_DIGITS, NEAR, NEIGHBOURS = 1e5, 0.02, (1, 2, 3, 7)
+# Of rows that others are compared with so many are looked at together with those.
+SOME_ROWS = 64
 # Rounding of a squared distance from a product, in units of the largest squared norm.
 ROUNDING_UNITS = 32.0
 # Its square is a normal number.
@@ -126,16 +130,27 @@ class Points:
         if self._whole is not None:
             return self.whole.expandable
         if self._expandable is None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                largest = squared_norms(self.numeric - self.numeric.mean(axis=0)).max(initial=0.0)
-                steps = [self.numeric[step:] - self.numeric[:-step] for step in NEIGHBOURS if step < len(self)]
-                squared = np.concatenate([squared_norms(one) for one in steps] or [np.empty(0)])
-                squared = squared[squared > 0]
-                # Not np.quantile, which imports numpy.ma: 13 ms of a small test.
-                at = int(NEAR * (len(squared) - 1))
-                near = np.partition(squared, at)[at] if len(squared) else 0.0
-            self._expandable = bool(np.isfinite(largest) and largest <= LOST_DIGITS * near)
+            _, largest, farthest = self.reach
+            self._expandable = bool(np.isfinite(largest) and largest <= farthest)
         return self._expandable
+
+    @cached_property
+    def reach(self) -> tuple[Array, float, float]:
+        """The mean, the largest squared distance from it, and up to which one the expansion keeps the digits."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = self.numeric.mean(axis=0)
+            return mean, float(squared_norms(self.numeric - mean).max(initial=0.0)), _farthest(self.numeric)
+
+    def expansion_of(self, others: Points) -> Array | None:
+        """Return `left_factor` of other rows, to be multiplied with the right one of these; None where digits are lost."""
+        whole = self.whole
+        if others.whole is whole or not whole.expandable:
+            return others.derive(left_factor) if whole.expandable else None
+        origin, largest, farthest = whole.reach
+        left = left_factor(others.numeric, origin)
+        largest = max(largest, float(left[:, -2].max(initial=0.0)))
+        farthest = min(farthest, _farthest(np.concatenate([others.numeric, whole.numeric[:SOME_ROWS]])))
+        return left if largest <= farthest else None
 
     @property
     def rounding(self) -> float:
@@ -184,18 +199,31 @@ def squared_norms(rows: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
-def _centred(numeric: Array) -> tuple[Array, Array, Array]:
-    """Return rows less their mean (no rows have none), their squares, and ones."""
-    X = numeric - numeric.mean(axis=0) if len(numeric) else numeric
+def _farthest(rows: Array) -> float:
+    """Return how far from the origin, squared, the expansion keeps the digits of distances between rows a few places apart."""
+    steps = [rows[step:] - rows[:-step] for step in NEIGHBOURS if step < len(rows)]
+    squared = np.concatenate([squared_norms(one) for one in steps] or [np.empty(0)])
+    squared = squared[squared > 0]
+    # Not np.quantile, which imports numpy.ma: 13 ms of a small test.
+    at = int(NEAR * (len(squared) - 1))
+    return LOST_DIGITS * float(np.partition(squared, at)[at]) if len(squared) else 0.0
+
+
+def _centred(numeric: Array, origin: Array | None = None) -> tuple[Array, Array, Array]:
+    """Return rows less an origin, their mean if none is given (no rows have none), their squares, and ones."""
+    if origin is None and len(numeric):
+        origin = numeric.mean(axis=0)
+    X = numeric if origin is None else numeric - origin
     return X, (X * X).sum(axis=1, keepdims=True), np.ones((len(X), 1))
 
 
-def left_factor(numeric: Array) -> Array:
+def left_factor(numeric: Array, origin: Array | None = None) -> Array:
     """Return rows u(x) with <u(x), v(y)> = |x - y|^2, for v = `right_factor`: one product gives squared distances.
 
-    The mean of all rows is moved to the origin first: the expanded square loses digits with the distance from it.
+    The mean of all rows, of other ones that are compared with the y that of those, is moved to the origin first: the
+    expanded square loses digits with the distance from it.
     """
-    X, squares, ones = _centred(numeric)
+    X, squares, ones = _centred(numeric, origin)
     return np.hstack([-2.0 * X, squares, ones])
 
 
@@ -301,8 +329,7 @@ class Pairs(ABC):
 
     def exponential_manhattan(self, bandwidth: float) -> Array:
         """Return exp(-|x - y|_1 / bandwidth) as a new array."""
-        values = np.multiply(self.manhattan(), -1 / bandwidth)
-        return np.exp(values, out=values)
+        return exponential(self.manhattan(), -1 / bandwidth)
 
     def all_mismatches(self) -> Array:
         """Return the number of columns in which x and y differ, numeric ones included."""
@@ -369,13 +396,11 @@ class DensePairs(Pairs):
         x, y = self.x, self.y
         if not len(x) or not len(y):
             return np.zeros(self.shape)
-        if x.whole is not y.whole:
-            both = Points.of(np.concatenate([x.numeric, y.numeric]))
-            x, y = both.take(slice(None, len(x))), both.take(slice(len(x), None))
-        if not x.expandable:
-            with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = y.expansion_of(x)
+            if left is None:
                 return self.summed(np.square)
-        squared: Array = x.derive(left_factor) @ y.derive(right_factor).T
+        squared: Array = left @ y.derive(right_factor).T
         return np.maximum(squared, 0.0, out=squared)
 
     def manhattan(self) -> Array:

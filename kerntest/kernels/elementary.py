@@ -24,6 +24,7 @@ from kerntest.dataclass import dataclass
 from kerntest.kernels import ADDITIVE, algebra
 from kerntest.kernels.algebra import POSITIVE, Domain, Expression, Kind, check_number, format_number
 from kerntest.kernels.base import Array, Columns, Metric, Pairs, Points, raised, refuse_overflow, refused
+from kerntest.kernels.exponential import exponential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,12 +135,6 @@ class BandwidthAtom(Atom):
         """Return k(x, y) as a new array."""
 
 
-def _exponential(distances: Array, factor: float, out: Array | None = None) -> Array:
-    """Return exp(factor distances)."""
-    values = np.multiply(distances, factor, out=out)
-    return np.exp(values, out=values)
-
-
 class Gaussian(BandwidthAtom):
     """k(x, y) = exp(-|x - y|^2 / (2 s^2))."""
 
@@ -155,7 +150,7 @@ class Gaussian(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        return _exponential(pairs.squared_distance(), -1 / (2 * bandwidth**2))
+        return exponential(pairs.squared_distance(), -1 / (2 * bandwidth**2))
 
 
 class Laplacian(BandwidthAtom):
@@ -183,7 +178,7 @@ class Laplacian2(BandwidthAtom):
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
         distances = pairs.distance()
-        return _exponential(distances, -1 / bandwidth, out=distances)
+        return exponential(distances, -1 / bandwidth, out=distances)
 
 
 @dataclass(frozen=True)
@@ -222,7 +217,7 @@ def _inverse_power(squared: Array, scale: float, exponent: float) -> Array:
     if exponent == 1:
         values += 1
         return np.divide(1, values, out=values)
-    return _exponential(np.log1p(values, out=values), -exponent, out=values)
+    return exponential(np.log1p(values, out=values), -exponent, out=values)
 
 
 @dataclass(frozen=True)
@@ -253,7 +248,7 @@ class Matern(BandwidthAtom):
         for coefficient in others:
             polynomial *= z
             polynomial += coefficient
-        return np.multiply(_exponential(z, -1.0, out=z), polynomial, out=z)
+        return np.multiply(exponential(z, -1.0, out=z), polynomial, out=z)
 
 
 def _bessel_matern(z: Array, nu: float) -> Array:
@@ -299,7 +294,7 @@ class Periodic(Atom):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair."""
         total = pairs.summed(self._squared_sine)
-        return _exponential(total, -2 / self.bandwidth**2, out=total)
+        return exponential(total, -2 / self.bandwidth**2, out=total)
 
     def _squared_sine(self, difference: Array, out: Array) -> None:
         # The sine of a large multiple of pi has lost its digits; the size first keeps k(x, y) = k(y, x) exactly.
@@ -373,7 +368,7 @@ class Exponential(Dot):
     gain: float = argument(POSITIVE, 1.0)
 
     def _of_inner_product(self, inner: Array) -> Array:
-        return _exponential(inner, self.gain, out=inner)
+        return exponential(inner, self.gain, out=inner)
 
 
 def moved_to_origin(points: Points, kernels: Sequence[Kernel]) -> Points:
@@ -414,7 +409,7 @@ class Hamming(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        return _exponential(pairs.all_mismatches(), -1 / bandwidth)
+        return exponential(pairs.all_mismatches(), -1 / bandwidth)
 
 
 @dataclass(frozen=True)

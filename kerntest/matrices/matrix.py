@@ -14,8 +14,17 @@ from threadpoolctl import threadpool_limits
 
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, allowed_bytes
-from kerntest.kernels.base import ROUNDING_UNITS, Array, DensePairs, Kernel, Points, left_factor, right_factor
+from kerntest.kernels.base import (
+    ROUNDING_UNITS,
+    Array,
+    DensePairs,
+    Kernel,
+    Points,
+    left_factor,
+    right_factor,
+)
 from kerntest.kernels.elementary import Gaussian
+from kerntest.kernels.exponential import exponential
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +171,7 @@ class GaussianMatrix(Matrix):
             # Large costs multiply what rounding makes of the zeros, which differ with the shape of the block.
             product[product > -self._equal] = 0.0
         # Rounding may leave values above 1 by its own size: clipping them would take as long as the exponential.
-        return np.asarray(np.exp(product, out=product))
+        return exponential(product, out=product) if dtype is np.float64 else np.asarray(np.exp(product, out=product))
 
 
 class GivenMatrix(Matrix):

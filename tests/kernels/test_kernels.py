@@ -14,7 +14,7 @@ from tolerances import SAME_MACHINE, assert_close
 import kerntest
 from kerntest import parse_kernel
 from kerntest.errors import UsageError
-from kerntest.kernels import ALIASES, NAMES
+from kerntest.kernels import ALIASES, NAMES, exponential
 from kerntest.kernels.base import Columns, DensePairs, Points
 from kerntest.kernels.text import KERNELS, bind
 from kerntest.matrices.passes import LagPairs
@@ -284,3 +284,23 @@ def test_the_catalogue_says_how_each_is_written(capsys):
         assert entry["formula"]
         assert entry["remark"]
         assert str(parse_kernel(name)) == name
+
+
+def test_exponentials_by_a_table_are_exponentials(monkeypatch):
+    """For blocks of any shape and layout, whatever the processor is."""
+    monkeypatch.setattr(exponential, "_by_table", lambda: True)
+    rng = np.random.default_rng(0)
+    distances = 39.9 * rng.random((90, 2000))
+    distances[0, :4] = 0.0, 1e-9, 2.0**-15, 20.0
+    wanted = np.exp(-2.0 * (distances / 2.0))
+    np.testing.assert_allclose(exponential.exponential(distances / 2.0, -2.0), wanted, rtol=1e-14)
+    assert exponential.exponential(distances, -1.0)[0, 0] == 1.0
+    wide = np.full((90, 3000), 7.0)
+    found = exponential.exponential(-distances, out=wide[:, 500:2500])
+    assert np.shares_memory(found, wide)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    assert (np.delete(wide, np.s_[500:2500], axis=1) == 7.0).all()
+    # Squared distances may round to less than zero, and be as far as numbers go: of those nothing is lost either.
+    distances[1, 1], distances[40:, 5] = -1e-13, 700.0
+    distances[80, 6:8] = np.inf, np.nan
+    np.testing.assert_allclose(exponential.exponential(distances, -1.0), np.exp(-distances), rtol=1e-14)

@@ -1,0 +1,60 @@
+"""Exponentials of many numbers at once: by a table where the processor has no quicker way."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
+
+# A table of exponentials: values for each unit, down to exp(-40), 5 MB; entries from which on, and at a time, it serves;
+# and what rounds to a whole number, that of its last bits, where it is added.
+STEPS, LOWEST, TABLE_ENTRIES, PIECE, ROUNDS = 2**14, 40, 2**15, 2**15, 1.5 * 2.0**52
+
+
+def exponential(values: Array, factor: float = 1.0, out: Array | None = None) -> Array:
+    """Return exp(factor values), exponents at most 0 but for rounding.
+
+    By a table, with i = round(2^14 x): exp(i / 2^14) (1 + (1 + u)^2) / 2 with u = x - i / 2^14 is wrong by
+    a share of |u|^3 / 6 < 5e-15, and exactly 1 at 0.
+    """
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.size < TABLE_ENTRIES or not _by_table():
+        exponents = np.multiply(values, factor, out=out)
+        return np.exp(exponents, out=exponents)
+    result = np.empty(values.shape) if out is None else out
+    step = min(len(values), max(1, PIECE // values.shape[1]))
+    whole, other = np.empty((2, step, values.shape[1]))
+    for start in range(0, len(values), step):
+        x = np.multiply(values[start : start + step], factor * STEPS, out=result[start : start + step])
+        if not x.min() > -LOWEST * STEPS:
+            x /= STEPS
+            np.exp(x, out=x)
+            continue
+        rounded, share = np.add(x, ROUNDS, out=whole[: len(x)]), other[: len(x)]
+        np.subtract(rounded, ROUNDS + STEPS, out=share)
+        np.subtract(x, share, out=x)
+        x *= x
+        x += STEPS**2
+        places = rounded.view(np.int64)
+        np.subtract(np.float64(ROUNDS).view(np.int64), places, out=places)
+        x *= _exponentials().take(places, out=share, mode="clip")
+    return result
+
+
+@cache
+def _by_table() -> bool:
+    """Say whether a table is faster: with AVX2 and no AVX-512 (5 ns for each by the library, 3 by a table)."""
+    used = np.lib.introspect.opt_func_info("^exp$", "float64").get("exp", {}).get("dd", {}).get("current", "")
+    return any(name in used for name in ("X86_V3", "AVX2"))
+
+
+@cache
+def _exponentials() -> Array:
+    """Return exp(-i / 2^14) / 2^29 for i = 0, 1, ..."""
+    places = np.arange(STEPS // 16) / STEPS
+    return np.outer(np.exp(-np.arange(0.0, LOWEST + 1, 1 / 16)), np.exp(-places) / (2.0 * STEPS**2)).ravel()
