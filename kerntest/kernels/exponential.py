@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 # A table of exponentials: values for each unit, down to exp(-40), 5 MB; entries from which on, and at a time, it serves;
 # and what rounds to a whole number, that of its last bits, where it is added.
 STEPS, LOWEST, TABLE_ENTRIES, PIECE, ROUNDS = 2**14, 40, 2**15, 2**15, 1.5 * 2.0**52
+# Values lie so much closer than 1 / 2^14 that errors of both signs are as large: a quarter of those without.
+CLOSER = 1.0 + 1.0 / (32.0 * STEPS**2)
 
 
 def exponential(values: Array, factor: float = 1.0, out: Array | None = None) -> Array:
     """Return exp(factor values), exponents at most 0 but for rounding.
 
-    By a table, with i = round(2^14 x): exp(i / 2^14) (1 + (1 + u)^2) / 2 with u = x - i / 2^14 is wrong by
-    a share of |u|^3 / 6 < 5e-15, and exactly 1 at 0.
+    By a table, with i = round(x / s): exp(i s) (1 + (1 + u)^2) / 2 for u = x / s - i in units of 2^14 is exp(x) but for a
+    share of (s / 2)^3 / 24 = 1.2e-15, and exactly 1 at 0.
     """
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.size < TABLE_ENTRIES or not _by_table():
         exponents = np.multiply(values, factor, out=out)
@@ -30,11 +32,11 @@ def exponential(values: Array, factor: float = 1.0, out: Array | None = None) ->
     step = min(len(values), max(1, PIECE // values.shape[1]))
     whole, other = np.empty((2, step, values.shape[1]))
     for start in range(0, len(values), step):
-        x = np.multiply(values[start : start + step], factor * STEPS, out=result[start : start + step])
-        if not x.min() > -LOWEST * STEPS:
-            x /= STEPS
-            np.exp(x, out=x)
+        part, x = values[start : start + step], result[start : start + step]
+        if not factor * (part.max() if factor < 0 else part.min()) > -LOWEST:
+            np.exp(np.multiply(part, factor, out=x), out=x)
             continue
+        np.multiply(part, factor * (STEPS * CLOSER), out=x)
         rounded, share = np.add(x, ROUNDS, out=whole[: len(x)]), other[: len(x)]
         np.subtract(rounded, ROUNDS + STEPS, out=share)
         np.subtract(x, share, out=x)
@@ -55,6 +57,6 @@ def _by_table() -> bool:
 
 @cache
 def _exponentials() -> Array:
-    """Return exp(-i / 2^14) / 2^29 for i = 0, 1, ..."""
-    places = np.arange(STEPS // 16) / STEPS
-    return np.outer(np.exp(-np.arange(0.0, LOWEST + 1, 1 / 16)), np.exp(-places) / (2.0 * STEPS**2)).ravel()
+    """Return exp(-i s) / 2^29 for i = 0, 1, ..."""
+    within, apart = np.arange(STEPS // 16) / (STEPS * CLOSER), np.arange(0.0, LOWEST + 1, 1 / 16) / CLOSER
+    return np.outer(np.exp(-apart), np.exp(-within) / (2.0 * STEPS**2)).ravel()
