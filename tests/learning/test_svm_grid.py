@@ -13,8 +13,10 @@ from kerntest import SVM, train_svm
 from kerntest.errors import UsageError
 from kerntest.learning.cross_validation import draw_folds, train_test_split
 from kerntest.learning.machines.svm_search import edge_warnings
+from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.problem import Problem
-from kerntest.learning.solvers.smoothed import solve_smoothed
+from kerntest.learning.solvers.smoothed import CostPath
+from kerntest.matrices.matrix import GivenMatrix
 from kerntest.report.results.learning_record import GridCell, GridSearch
 
 # Machines stop at a duality gap of 1e-6: that is how far they are the same.
@@ -282,14 +284,27 @@ def test_there_is_no_first_look_at_a_fold_with_few_rows_of_a_class(monkeypatch):
     assert grid.fits == 25 + 13 + 7 + 4 + 3
 
 
-def test_a_path_of_costs_takes_few_systems():
-    # Inside: a wrong start costs time alone.
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_path_of_costs_takes_few_systems(whole, monkeypatch):
+    # Inside: a wrong start costs time alone. Of many rows it is a part of them.
+    monkeypatch.setattr("kerntest.learning.solvers.smoothed.WHOLE_ROWS", 1500 if whole else 100)
+    monkeypatch.setattr("kerntest.learning.solvers.smoothed.PART", 1000 if whole else 100)
     X, y = large()
-    K, signs, ones, start, used = gaussian(X, X, 1.0), 2.0 * y - 1, np.ones(300), None, 0
+    matrix, signs, ones, used = GivenMatrix(gaussian(X, X, 1.0)), 2.0 * y - 1, np.ones(300), 0
+    path = CostPath(matrix, None, 10**6)
     for cost in (0.1, 1.0, 10.0, 100.0):
-        start = solve_smoothed(K, Problem(signs, cost * ones, ones), start)
-        used += start.iterations
-    assert used <= 52
+        problem = Problem(signs, cost * ones, ones)
+        found = path.at(problem)
+        used += found.iterations
+        # A smoothed machine is nearly the one of its cost: its coefficients are feasible, its outputs its own.
+        np.testing.assert_allclose(found.outputs, matrix.matrix @ found.coefficients, atol=1e-3)
+        assert np.abs(found.coefficients).max() <= cost * (1 + 1e-9)
+        exact = solve_hinge(matrix, problem)
+        slack = np.maximum(problem.slack(found.outputs, found.intercept), 0.0)
+        objective = 0.5 * found.coefficients @ found.outputs + cost * slack.sum()
+        assert exact.objective * (1 - 1e-9) <= objective <= 1.02 * exact.objective
+        assert np.mean((found.outputs + found.intercept > 0) == (exact.outputs + exact.intercept > 0)) >= 0.98
+    assert used <= 42
 
 
 def test_matrices_of_some_rows_and_of_all_give_the_same_first_look(monkeypatch):

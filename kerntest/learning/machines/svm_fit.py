@@ -21,7 +21,7 @@ from kerntest.learning.machines.baselines import nearest_mean, perceptron
 from kerntest.learning.machines.svm_model import Method, SvmModel, Task
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
-from kerntest.learning.solvers.smoothed import solve_smoothed
+from kerntest.learning.solvers.smoothed import CostPath
 from kerntest.learning.solvers.stacked import Stack, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
@@ -48,6 +48,8 @@ LARGEST_VALUE = 1e150
 HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1e-4
 # Up to so many bytes the matrix of all rows is shared by pairs of small classes.
 WHOLE_BYTES = 2 * 10**8
+# Bytes of matrices that machines to choose by keep.
+CHOOSING_BYTES = 25 * 10**7
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
 # How far a nu stays below the largest one, where rounding decides; that of a one-class machine without one.
@@ -231,15 +233,20 @@ class Machines:
         engine: Engine,
         method: Method | None = None,
         *,
+        choosing: bool = False,
         inner: Array | None = None,
     ) -> None:
-        """Make ready what all costs share; with the matrix of the rows, `inner`, machines to choose by, not certified."""
+        """Make ready what all costs share; `choosing` is for machines that are not certified, at ascending costs.
+
+        The matrix of the rows may be given as `inner`.
+        """
         self.rows, self.options, self.engine = rows, options, engine
         self.method, self.names = method or options.method, () if rows.classes is None else rows.classes.names
         self.features: FeatureMap | None = None
         # G with K = G G', where there is one.
         self.factor: Array | None = None
         points, kernel, self.inner = rows.points, rows.kernel, inner
+        self.choosing, self.paths = choosing, dict[tuple[int, int], CostPath]()
         if inner is not None:
             self.matrix: Matrix = GivenMatrix(inner)
             self.definite = True
@@ -387,9 +394,9 @@ class Machines:
             solution, C = self._by_nu(part, signs, self.options.nu, both)
             return Machine(rows, solution, C * costs, C)
         factor, ones = None if self.factor is None else self.factor[rows], np.ones(len(rows))
-        if self.inner is not None:
-            K = self.inner if len(rows) == len(self.inner) else self.inner[np.ix_(rows, rows)]
-            return Machine(rows, solve_smoothed(K, Problem(signs, C * costs, ones), start), C * costs, C)
+        if self.choosing:
+            path = self.paths.get((i, j)) or self.paths.setdefault((i, j), self._path(part, rows))
+            return Machine(rows, path.at(Problem(signs, C * costs, ones)), C * costs, C)
         if not self.options.hard_margin:
             return Machine(rows, self._solved(part, Problem(signs, C * costs, ones), start, factor), C * costs, C)
         # Of costs that no coefficient reaches the least.
@@ -402,6 +409,13 @@ class Machines:
         told = f"no hard margin was found between {both}: this kernel cannot separate them"
         hint = f"a finite {option('C')} allows errors; a smaller {option('bandwidth')} separates more"
         raise UndecidedError(told, hint=hint, code="undecided.not_separable")
+
+    def _path(self, part: Matrix, rows: NDArray[np.intp]) -> CostPath:
+        """Return what finds the machines of two classes at one cost after another; pairs share the bytes that are kept."""
+        K, kept = self.inner, min(CHOOSING_BYTES, allowed_bytes(CHOOSING_BYTES))
+        if K is not None and len(rows) < len(K):
+            K = K[np.ix_(rows, rows)]
+        return CostPath(part, K, kept // (len(self.names) * (len(self.names) - 1) // 2))
 
     def _solved(
         self, matrix: Matrix, problem: Problem, start: Solution | None = None, factor: Array | None = None

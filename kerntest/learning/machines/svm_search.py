@@ -21,6 +21,7 @@ from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
 from kerntest.learning.machines.svm_fit import Machines
 from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, levelled, root_mean_square
+from kerntest.learning.solvers.smoothed import WHOLE_ROWS
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.learning_record import GridCell, GridSearch
 
@@ -42,8 +43,8 @@ GRID_TOLERANCE = 1e-3
 MANY_ROWS, LEAST_CELLS = 800, 3
 # With fewer folds a first look would be no smaller than a fold; a class has at least so many rows in it.
 LEAST_FOLDS, LEAST_OF_CLASS = 4, 5
-# Rows of a matrix that is made whole, of 18 MB; and rows that the first look judges by.
-WHOLE_ROWS, JUDGED_ROWS = 1500, 4000
+# Rows that the first look judges by.
+JUDGED_ROWS = 4000
 # Systems of a fit from which on the next cost, a hard one too, starts from it: it saves four fifths there.
 HARD = 50
 # Bytes of whole matrices that are kept for further rounds.
@@ -89,6 +90,12 @@ class Search:
         tolerance = max(options.tolerance, GRID_TOLERANCE) if self.several else options.tolerance
         self.options = replace(options, tolerance=tolerance)
         self.halved = self.several and len(rows) >= MANY_ROWS
+        exact = options.nu is not None or options.hard_margin or options.features is not None or rows.kernel is None
+        kinds = [kernel is not None and kernel.positive_definite for kernel in kernels.values()]
+        # The linear kernel has few columns, by which certified machines are found as quickly.
+        linear = isinstance(rows.kernel, Linear)
+        plain = options.task == "classify" and options.method == "svm" and not exact
+        self.choosing = self.halved and plain and all(kinds) and not linear
         self.rounds = [
             Round(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(int(folds.max()) + 1)
         ]
@@ -162,12 +169,12 @@ class Search:
             own, held = held_out(rows, part.train, part.held)
             whole = self._entries(multiple, rows, part)
             inner = None if whole is None else whole[0]
-            machines = Machines(own, self.options.feasible(own), alone, inner=inner)
+            machines = Machines(own, self.options.feasible(own), alone, choosing=self.choosing, inner=inner)
             for cost in costs:
                 fit = machines.fit(part.share * cost, start)
                 # A certified machine is found as quickly from nothing, but where it has become hard.
-                hard = whole is None and (start is not None or fit.iterations > HARD * len(fit.solutions))
-                start = fit.solutions if hard or (whole is not None and len(fit.solutions) == 1) else None
+                hard = start is not None or fit.iterations > HARD * len(fit.solutions)
+                start = fit.solutions if hard else None
                 model = fit.model
                 if whole is None:
                     found = model.scores(held.points, alone)
@@ -177,20 +184,9 @@ class Search:
         return results
 
     def _entries(self, multiple: float, rows: TrainingRows, part: Round) -> tuple[Array, Array] | None:
-        """Return the matrix of the rows to fit to, and that of those to judge by against them; None where it is not for use.
-
-        It is where machines to choose by are those of classes and costs, and where it is small.
-        """
-        kernel, points, options = rows.kernel, rows.points, self.options
-        certified = not self.halved or options.nu is not None or options.hard_margin or options.features is not None
-        if certified or options.task != "classify" or options.method != "svm" or len(part.train) > WHOLE_ROWS:
-            return None
-        if (
-            kernel is None
-            or not kernel.positive_definite
-            or not isinstance(points, Points)
-            or isinstance(kernel, Linear)
-        ):
+        """Return the matrix of the rows to fit to, and that of those to judge by against them; None where it is not small."""
+        kernel, points = rows.kernel, rows.points
+        if not self.choosing or len(part.train) > WHOLE_ROWS or kernel is None or not isinstance(points, Points):
             return None
         if len(rows) > WHOLE_ROWS:
             own = points.take(np.concatenate([part.train, part.held]))

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass as compiled
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -235,6 +236,12 @@ class System(ABC):
         self._bounded, self._sum = np.zeros(len(problem)), 0.0
         self._at_upper = problem.signs * problem.costs
         self._least, self._most = np.minimum(self._at_upper, 0.0), np.maximum(self._at_upper, 0.0)
+
+    def at(self, problem: Problem) -> Self:
+        """Return the system of the same rows at other costs; what is kept of the matrix serves both."""
+        other = copy(self)
+        System.__init__(other, problem, Counter(), len(self.product), self.reach / self.problem.costs)
+        return other
 
     def attainable(self, free: NDArray[np.bool_], upper: NDArray[np.bool_]) -> bool:
         """Say whether the free coefficients can make up the sum within their bounds, but for rounding."""
