@@ -157,10 +157,12 @@ def kernels_named(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def columns_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the name of a column after the last comma or colon; without a readable file there is nothing to offer."""
-    del param
+    """Complete the name of a column after the last comma or colon, or at the end of a condition.
+
+    Without a readable file there is nothing to offer.
+    """
     try:
-        return completed(incomplete, _names(ctx))
+        return (in_condition if param.name == "where" else completed)(incomplete, _names(ctx))
     except Exception:  # noqa: BLE001 - a Tab key must never print an error, whatever is in the file
         return []
 
@@ -176,6 +178,13 @@ def _names(ctx: click.Context) -> list[str]:
         with suppress(Exception):
             found |= dict.fromkeys(header_names(path) if isinstance(path, str) else ())
     return list(found)
+
+
+def in_condition(incomplete: str, names: list[str]) -> list[str]:
+    """Return what the condition `incomplete` may become: the name at its end completed."""
+    word = re.findall(r"\w*$", incomplete)[0]
+    before = incomplete.removesuffix(word)
+    return [before + name for name in names if name.startswith(word) and name.isidentifier()]
 
 
 def completed(incomplete: str, names: list[str]) -> list[str]:
@@ -256,8 +265,16 @@ COLUMNS = stacked(
     columns("--categorical", help="Columns of numbers that are codes for categories."),
 )
 
-CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comment"})
+CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comment", "where", "sample"})
 csv_options = stacked(
+    _rows(
+        "--where",
+        metavar="CONDITION",
+        shell_complete=columns_named,
+        help="Only rows for which this holds, such as 'year == 2009 and price > 0'; see kerntest-files(5). They keep their "
+        "numbers.",
+    ),
+    _rows("--sample", type=COUNT, help="Only so many rows of each file, at random by --seed; of those of --where."),
     _csv(
         "--decimal",
         of=("auto", ".", ","),
@@ -435,6 +452,10 @@ format_options = stacked(
     ),
     _output("--json", is_flag=True, expose_value=False, callback=_as_json, help="Short for --format json."),
 )
+
+# Of commands in which nothing else is drawn at random.
+SAMPLE_SEED = _rows("--seed", type=SEED, default=0, help="Seed of --sample.")
+
 # --quiet and --verbose of every command that reports.
 VERBOSITY = stacked(
     _output("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors: no warnings, no progress."),

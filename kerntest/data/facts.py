@@ -43,6 +43,12 @@ def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return values ^ (values >> _SHIFT_3)
 
 
+def random_keys(rows: NDArray[np.integer], seed: tuple[int, ...]) -> NDArray[np.uint64]:
+    """Return a random key for each row, which depends on the seed and its number, from 0, alone."""
+    start = np.random.default_rng(seed).integers(0, 2**64, dtype=np.uint64)
+    return mixed(mixed(rows.astype(np.uint64) ^ start) + start)
+
+
 @dataclass()
 class NumberFacts:
     """What is known of the values of one column of numbers, in the order of the rows.
@@ -119,8 +125,7 @@ class RandomRows:
     @classmethod
     def of(cls, table: Table, rows: NDArray[np.intp], before: int, most: int, seed: tuple[int, int]) -> RandomRows:
         """Return at most so many of some rows; keys depend on the seed and the numbers of rows in the input alone."""
-        start = np.random.default_rng((seed[0], SAMPLE_STREAM, seed[1])).integers(0, 2**64, dtype=np.uint64)
-        keys = mixed(mixed((before + rows).astype(np.uint64) ^ start) + start)
+        keys = random_keys(before + rows, (seed[0], SAMPLE_STREAM, seed[1]))
         chosen = np.argpartition(keys, most)[:most] if len(keys) > most else np.arange(len(keys))
         chosen = chosen[np.argsort(keys[chosen], kind="stable")]
         return cls(keys[chosen], tuple(column.take(rows[chosen]) for column in table.columns))

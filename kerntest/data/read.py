@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.columns import Patterns, table_of, with_categories
-from kerntest.data.formats.dialect import CsvOptions, CsvWords, utf8_lines
+from kerntest.data.formats.dialect import CsvOptions, SeededWords, utf8_lines
 from kerntest.data.source import (
     HEAD_BYTES,
     MAGIC_BYTES,
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from kerntest.data.table import BlockReader, Kind
 
 
-def read_table(source: Any, *, name: str | None = None, categorical: Patterns = (), **csv: Unpack[CsvWords]) -> Table:
+def read_table(
+    source: Any, *, name: str | None = None, categorical: Patterns = (), **csv: Unpack[SeededWords]
+) -> Table:
     """Read a table of typed columns.
 
     Parameters
@@ -55,7 +57,7 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
         Columns to treat as text whatever they hold, as names or patterns (`temp_*`). From CSV the text
         stays as typed; other sources give numbers in their shortest form.
     **csv
-        How CSV is written; other sources do not ask.
+        How CSV is written, which other sources do not ask; and which rows are read.
 
         decimal : {"auto", ".", ","}
             The decimal mark. "auto": a point; and a comma in columns where all numbers have one (1,5 and 1.234,5),
@@ -72,6 +74,16 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
             Whether the first line names the columns. If not, they are called x1, x2 and so on.
         comment : str, optional
             What lines begin with that are no rows, such as "#".
+        where : str, optional
+            A condition for which rows: "year == 2009 and price > 0". It compares columns with numbers, with 'texts' and
+            dates between single quotes, or with columns, by ==, !=, <, <=, > and >=, also `0 < price <= 5`; `site in
+            ('north', 'south')`, `price is missing`, `is not missing`; `and`, `or`, `not` and parentheses; a column of
+            true and false stands by itself. Odd names stand between backquotes or double quotes. A comparison with a
+            missing value neither holds nor fails. Rows keep their numbers.
+        sample : int, optional
+            So many rows, at random; of those of `where`.
+        seed : int
+            Of the random rows.
 
     Returns
     -------
@@ -100,14 +112,16 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     """
     options = CsvOptions.of(**csv)
     if isinstance(source, str | Path):
-        table = _read_file(source, name, categorical, options)
+        table = options.choice.of(_read_file(source, name, categorical, options))
         note_read(column.values for column in table.columns)
         return table
     if isinstance(source, Table):
-        return with_categories(source if name is None else replace(source, name=name), categorical)
-    if isinstance(source, np.ndarray):
-        return _read_array(source, name or "x", categorical)
-    return _read_frame(source, name or "x", categorical)
+        table = with_categories(source if name is None else replace(source, name=name), categorical)
+    elif isinstance(source, np.ndarray):
+        table = _read_array(source, name or "x", categorical)
+    else:
+        table = _read_frame(source, name or "x", categorical)
+    return options.choice.of(table)
 
 
 # Each kind of source imports its reader when it is met: Parquet and pandas take long to import, and most runs need neither.
@@ -154,7 +168,9 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
 
 
 @contextmanager
-def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpack[CsvWords]) -> Iterator[BlockReader]:
+def open_blocks(
+    path: str | Path, *, block_bytes: int | None = None, **csv: Unpack[SeededWords]
+) -> Iterator[BlockReader]:
     """Open a file, those of a glob, a folder of Parquet, or stdin (``"-"``) for reading block by block."""
     options = CsvOptions.of(**csv)
     with ExitStack() as stack:

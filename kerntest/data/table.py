@@ -154,6 +154,10 @@ class Table:
         Words that stood for a missing value in CSV.
     has_missing : bool
         Whether values may be missing, in any column.
+    chosen_from : int or None
+        The rows of the table before some of them were chosen; None where all were taken.
+    chosen_by : str
+        How they were chosen, in words.
     offset, part
         Of some rows of a file: how many stand before them, and which of several files it is.
     """
@@ -173,6 +177,8 @@ class Table:
     size: int | None = None
     na: tuple[str, ...] = MISSING
     has_missing: bool = True
+    chosen_from: int | None = None
+    chosen_by: str = ""
     offset: int = 0
     part: str = ""
 
@@ -236,8 +242,11 @@ class Table:
         part = self.part if self.file_of is None else self.files[self.file_of[row]]
         if self.lines is not None:
             return "line", int(self.lines[row]), part
-        before = 0 if self.file_of is None else int(np.argmax(self.file_of == self.file_of[row]))
-        return "row", self.offset + row + 1 - before, part
+        number = self.offset + int(self.numbers()[row])
+        if self.file_of is None or self.rows is not None:
+            # Where rows were left out, it is not known how many each file has.
+            return "row", number, self.part
+        return "row", number - int(np.argmax(self.file_of == self.file_of[row])), part
 
 
 def unknown_column(name: str, table_name: str, names: Sequence[str], said: str = "") -> UsageError:
@@ -358,6 +367,10 @@ class BlockReader(ABC):
     warnings: tuple[str, ...]
     total: int
     written: Mapping[str, str] = MappingProxyType({})
+
+    @abstractmethod
+    def head(self, categorical: Sequence[str]) -> Table:
+        """Return the first rows of all columns, of which some are text, typed the way a whole file is."""
 
     @abstractmethod
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:

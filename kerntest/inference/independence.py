@@ -134,7 +134,8 @@ def hsic_test(
     progress : callable, optional
         Called with (blocks done, blocks in all).
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -183,7 +184,7 @@ def hsic_test(
     }
     by_features = exact.by_features(method, features, exact_only)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
-    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv), **sides)
+    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides)
     kernels = kernel_x, kernel_y
     if by_features:
         from kerntest.inference.features import product_sums, two_passes  # noqa: PLC0415 - few need them
@@ -340,14 +341,14 @@ def _check_statistic(
 
 def _refuse_gaps(paired: Paired, groups: Groups) -> None:
     """Refuse a series that lost rows in its middle: what is left would not be one step apart."""
-    gaps = np.flatnonzero(np.diff(paired.origin) > 1)
+    gaps = np.flatnonzero(np.diff(groups.tables[0].numbers()[paired.origin]) > 1)
     if len(gaps):
         table = groups.tables[0]
         row = int(paired.origin[gaps[0]]) + 1
         raise DataError(
-            f"{table.name}, {table.place(row)}: a row with missing values inside the series; leaving it out would close "
-            "the gap and shift all lags",
-            hint="fill the value in, or test the longest stretch without gaps",
+            f"{table.name}, {table.place(row)}: a row is left out here, inside the series, which would close the gap and shift "
+            "all lags",
+            hint="test a stretch without gaps; fill in values that are missing",
             code="data.gap",
             where=table.where(row),
         )

@@ -342,7 +342,8 @@ def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
 
 
 def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
-    """Return both tables; a name in `categorical` must be in one of them."""
+    """Return both tables, of which the same rows are chosen; a name in `categorical` must be in one of them."""
+    choice, reading = reading.csv.choice, replace(reading, csv=replace(reading.csv, where=None, sample=None))
     tables = []
     patterns = split_patterns(reading.categorical)
     unknown = set(patterns)
@@ -364,7 +365,10 @@ def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
         raise unknown_column(
             next(one for one in patterns if one in unknown), f"{tables[0].name} or {tables[1].name}", names
         )
-    return tables[0], tables[1]
+    first, second = tables
+    if first.n_rows != second.n_rows:
+        return first, second
+    return choice.of(first, beside=second), choice.of(second, beside=first)
 
 
 def read_one(source: Any, reading: Reading, letter: str = "data") -> Table:

@@ -129,7 +129,8 @@ def mmd_test(
         "nystroem:N", by N sampled rows, for every kernel; or "fourier:N", N random ones, for kernels of differences of
         numbers. Default "nystroem:300".
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -175,7 +176,7 @@ def mmd_test(
     if min_effect is not None:
         positive("min_effect", min_effect)
     reading = Reading(
-        columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
+        columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv, seed=seed)
     )
     exact_only = {
         option("explain", True): explain,

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from kerntest import __version__
 from kerntest.data.columns import match_names
+from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.dataclass import dataclass
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.columns import Patterns
-    from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.formats.dialect import SeededWords
+    from kerntest.data.row_choice import RowChoice
     from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Points
@@ -53,7 +55,7 @@ VALUES_TOLD = 20
 
 if TYPE_CHECKING:
 
-    class RowOptions(CsvWords, total=False):
+    class RowOptions(SeededWords, total=False):
         """What both functions take besides, as `_applied` does."""
 
         output: str | PathLike[str] | BinaryIO | None
@@ -107,7 +109,8 @@ def predict_file(
     block : int, optional
         Bytes of CSV or rows of Parquet that are handled at a time; the predictions do not depend on it.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -169,7 +172,8 @@ def transform_file(
     keep, missing, unknown, threads, progress, block
         As in `predict_file`.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -212,7 +216,7 @@ def _applied(
     threads: int | None = None,
     progress: Progress | None = None,
     block: int | None = None,
-    **csv: Unpack[CsvWords],
+    **csv: Unpack[SeededWords],
 ) -> dict[str, Any]:
     """Write what is asked of a model for the rows of a file, and return what is reported."""
     started, columns = time.perf_counter(), columns_to_write(model, command, asked)
@@ -224,6 +228,7 @@ def _applied(
         rows_format(named)
     # What the caller does not say of the file is as in the training table.
     csv["na"] = encoder.na if csv.get("na") is None else csv["na"]
+    choice = CsvOptions.of(**csv).choice
     with open_blocks(os.fspath(data), **csv, block_bytes=block) as reader:
         reader.written = {column.name: column.written for column in encoder.columns if column.written}
         columns = replace(columns, kept=tuple(match_names(keep, reader.names, reader.name)))
@@ -236,7 +241,9 @@ def _applied(
                     code="usage.keep",
                     where={"file": reader.name, "column": name},
                 )
-        work = _RowWork(columns, missing, unknown)
+        if choice.where is not None:
+            choice = choice.known(reader.head(()))
+        work = _RowWork(columns, missing, unknown, choice)
         # A column that is not there is told before any row is read.
         empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
         encoder.select(Table(reader.name, empty, 0, reader.format), name=columns.shown)
@@ -251,6 +258,7 @@ def _applied(
             "kind": columns.model.KIND,
             "data": reader.name,
             "rows": applied.rows,
+            "chosen_by": choice.said or None,
             columns.DONE: applied.done,
             "incomplete": applied.rows - applied.done,
             "output": named,
@@ -294,11 +302,12 @@ class _RowWork:
     columns: ModelColumns
     missing: MissingRule
     unknown: UnknownRule
+    choice: RowChoice
     threads: int = 1
 
     def _pieces(self, reader: BlockReader, keep: Sequence[str], engine: Engine) -> Pieces:
         kinds = {column.name: column.kind for column in self.columns.encoder.columns}
-        return reader.pieces(kinds, keep, engine.threads)
+        return self.choice.pieces(reader, kinds, keep, engine.threads)
 
     def planned(self, reader: BlockReader, engine: Engine) -> Engine:
         """Tell the plan to whoever listens, and return the engine with as many threads as the memory allows.
@@ -350,6 +359,8 @@ class _RowWork:
                     applied.add(one)
                 if progress is not None:
                     progress(min(done, reader.total), reader.total)
+        if not applied.rows:
+            raise self.choice.nothing_left(reader.name)
         if self.missing == "drop" and not applied.done:
             raise DataError(
                 f"every row of {reader.name} has a missing value",
@@ -377,7 +388,7 @@ class _RowWork:
         place[complete] = np.arange(len(complete))
         there = pa.array(place[written], mask=place[written] < 0)
         kept = block.kept if len(written) == table.n_rows else block.kept.take(pa.array(written))
-        columns = {ROW: pa.array(block.first_row + written + 1, pa.int64())}
+        columns = {ROW: pa.array(block.first_row + table.numbers()[written], pa.int64())}
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
         unknown = {one.column: one for one in strange}

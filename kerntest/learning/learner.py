@@ -250,8 +250,9 @@ def train(
 ) -> ResultT:
     """Return the record of a learner that was fitted to a table, judged, and saved."""
     started = time.perf_counter()
-    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
     options = learner.options
+    read_as = CsvOptions.of(**csv, seed=options.seed)
+    reading = TrainingOptions(columns, exclude, categorical, missing, read_as, cluster)
     if options.precomputed:
         told = "a precomputed matrix has no columns to read from a table"
         hint = f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python"

@@ -159,6 +159,6 @@ def test_a_gap_inside_a_series_is_refused_and_missing_ends_are_not():
     x[[0, 59]] = np.nan
     assert hsic_test(x, y, time_series=True, missing="drop").n == 58
     x[30] = np.nan
-    with pytest.raises(DataError, match="row 31: a row with missing values inside the series") as caught:
+    with pytest.raises(DataError, match="row 31: a row is left out here, inside the series") as caught:
         hsic_test(x, y, time_series=True, missing="drop")
     assert caught.value.code == "data.gap"

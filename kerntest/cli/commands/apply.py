@@ -108,6 +108,7 @@ def _applying(
             help="Categories that no training row had: error (stop) or ignore (different from every known one).",
         ),
         common.csv_options,
+        common.SAMPLE_SEED,
         common.option(
             "-o",
             "--output",

@@ -21,6 +21,7 @@ FILES = Manual(
     examples={
         "What is in this file, and would a test use it?": "kerntest inspect before.csv",
         "Only some columns, for programs": "kerntest inspect before.csv --columns 'items,site_*' --json",
+        "The rows for which a condition holds": "kerntest inspect before.csv --where 'items > 2 and payment == \"card\"'",
         "Many files with one header, as one table": "kerntest inspect 'iris_*.csv'",
         "A compressed file from a pipe": "gzip -c after.csv | kerntest inspect -",
         "One line for each column, for a spreadsheet": "kerntest inspect wine.csv --format csv",
@@ -44,6 +45,7 @@ FILES = Manual(
 @common.data_argument("file")
 @common.COLUMNS
 @common.csv_options
+@common.SAMPLE_SEED
 @common.format_options
 def inspect_file(file: str, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
@@ -59,7 +61,9 @@ def inspect_file(file: str, **options: Any) -> None:
         rows = [{**one.to_dict(), "levels": levels} for one, levels in zip(report.columns, shown, strict=True)]
         run.tell(report, rows)
         return
-    if given := {name for name, value in options.items() if value not in ("auto", None, True)}:
+    if given := {
+        name for name, value in options.items() if value not in ("auto", None, True) and (name, value) != ("seed", 0)
+    }:
         raise UsageError(
             f"--{min(given).replace('header', 'no-header')} is for tables, and {file} is a model",
             hint="leave it out",

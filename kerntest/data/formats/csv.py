@@ -265,6 +265,8 @@ def _as_value(name: str, column: Column) -> float | None:
 # Of a file not larger than this everything is checked before the first block; of others each block as it comes.
 SMALL_BYTES = 1 << 24
 _HEAD_BYTES = 1 << 20
+# Of rows that tell the types of columns.
+_TYPED_BYTES = 1 << 22
 
 
 class CsvBlocks(BlockReader):
@@ -294,6 +296,20 @@ class CsvBlocks(BlockReader):
             head = head[: head.rfind(b"\n", 0, _HEAD_BYTES) + 1] or head[:_HEAD_BYTES]
         found = dialect.csv_file(shown, head, self._options, self._files[0] if self._files else None, whole=whole)
         return replace(found, data=b"", location=location, start=found.start + len(head) - len(found.data))
+
+    def head(self, categorical: Sequence[str]) -> Table:
+        """Return the first rows of all columns, of which some are text, typed the way a whole file is."""
+        file, lines, size = self._files[0], list[bytes](), 0
+        with file.opened(0) as (stream, _):
+            for line in dialect.utf8_lines(stream, file.name, self._options):
+                lines.append(line)
+                size += len(line)
+                # A quoted value may have several lines.
+                if size > _TYPED_BYTES and b"".join(lines).count(b'"') % 2 == 0:
+                    break
+        source = Source(self.name, "csv", ((file.name, b"".join(lines)),), sha256="", size=0)
+        head = read_delimited(source, categorical, self._options)
+        return replace(head, notes=tuple(dict.fromkeys((*self.warnings, *head.notes))))
 
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
         """Return all rows; where one begins is known only by who reads all before it, so they are read here."""

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, cast
 import numpy as np
 
 from kerntest.data.columns import Patterns, split_patterns
+from kerntest.data.row_choice import RowChoice
 from kerntest.data.source import find_files, format_of_head, head_of, open_file, unpacked_stream
 from kerntest.data.table import MISSING, Remark, comment_hint, no_header_hint, refuse_duplicates, told_apart
 from kerntest.data.written_values import is_number
@@ -35,7 +36,7 @@ _ENCODINGS = ("utf-8", "latin-1", "windows-1252", "utf-16", "iso-8859-15", "shif
 
 
 class CsvWords(TypedDict, total=False):
-    """The options of `CsvOptions` as keyword arguments."""
+    """The options of `CsvOptions` as keyword arguments, where there is a seed beside them."""
 
     decimal: Decimal
     na: Patterns
@@ -43,11 +44,19 @@ class CsvWords(TypedDict, total=False):
     encoding: str | None
     header: bool
     comment: str | None
+    where: str | None
+    sample: int | None
+
+
+class SeededWords(CsvWords, total=False):
+    """The options of `CsvOptions` as keyword arguments."""
+
+    seed: int
 
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How CSV is written."""
+    """How CSV is written; and which rows of any table are read, as `RowChoice` has it."""
 
     decimal: Decimal = "auto"
     na: tuple[str, ...] = MISSING
@@ -55,6 +64,14 @@ class CsvOptions:
     encoding: str | None = None
     header: bool = True
     comment: str | None = None
+    where: str | None = None
+    sample: int | None = None
+    seed: int = 0
+
+    @property
+    def choice(self) -> RowChoice:
+        """Which rows are read."""
+        return RowChoice(self.where, self.sample, self.seed)
 
     @property
     def transcodes(self) -> bool:
@@ -62,7 +79,7 @@ class CsvOptions:
         return self.encoding is not None or self.comment is not None
 
     @classmethod
-    def of(cls, **words: Unpack[CsvWords]) -> CsvOptions:
+    def of(cls, **words: Unpack[SeededWords]) -> CsvOptions:
         """Return the options that keyword arguments mean."""
         given = cls(**cast("Any", words))
         comment, encoding = given.comment or None, given.encoding
@@ -89,12 +106,13 @@ class CsvOptions:
         for word, value in words.items():
             if told := wrong.get(word):
                 raise UsageError(told[0], hint=told[1], code="usage.choice", where={"value": str(value)})
+        given.choice.check()
         na = MISSING if words.get("na") is None else tuple(dict.fromkeys(split_patterns(words.get("na"))))
         return replace(given, na=na, delimiter=delimiter, comment=comment)
 
-    def words(self) -> CsvWords:
+    def words(self) -> SeededWords:
         """Return the keyword arguments that mean these options."""
-        return cast("CsvWords", asdict(self))
+        return cast("SeededWords", asdict(self))
 
 
 def _is_encoding(name: str) -> bool:

@@ -225,6 +225,8 @@ class _Layout:
 
 
 BLOCK_ROWS = 1 << 16
+# Rows that tell the types of columns.
+HEAD_ROWS = 1000
 # A piece of work has so many blocks at most, fewer where there would be less than so many pieces for each worker.
 PIECE_BLOCKS, PIECES_EACH = 4, 4
 # Who works on a part of a large row group decodes what stands before it, too: no group is cut into more parts.
@@ -271,6 +273,14 @@ class ParquetBlocks(BlockReader):
                 offset, first, rows = offset + rows, place, 0
             rows += size
         self.total += metadata.num_rows
+
+    def head(self, categorical: Sequence[str]) -> Table:
+        """Return the first rows of all columns, of which some are text from now on, in the types that Parquet has."""
+        self.categorical, rows, self.rows = frozenset(categorical), self.rows, HEAD_ROWS
+        pieces = self.pieces(dict.fromkeys(self.names, "text"))
+        self.rows = rows
+        head = next(iter(next(iter(pieces.items)).blocks())).table
+        return replace(head, notes=(*self.warnings, *self.left_out))
 
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
         """Return all rows; the types are those of the files, whatever is asked for."""

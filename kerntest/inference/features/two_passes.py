@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.read import begins_as, blocks_of, located_files, read_table
+from kerntest.data.row_choice import EVERY_ROW
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
 from kerntest.engines.engine import fitting, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.formats.dialect import CsvOptions
+    from kerntest.data.row_choice import RowChoice
     from kerntest.data.table import Kind
     from kerntest.engines.engine import Progress
     from kerntest.inference.sides import MissingPolicy, Options, Reading, Scale
@@ -48,8 +49,6 @@ SAMPLED_ROWS = 2000
 SMALL_BYTES = 1 << 24
 # Blocks of a larger one, of which the first tells the types of columns. A block must hold its longest row.
 CSV_BLOCK_BYTES = 1 << 22
-# Rows of Parquet that tell the same.
-HEAD_ROWS = 1000
 # Rows that are typed and worked on together: fewer of many columns, so that their values take no more than 16 MB.
 BATCH_ROWS, BATCH_VALUES = 1 << 16, 1 << 21
 TRUTH = frozenset({"true", "false"})
@@ -232,10 +231,12 @@ class Survey(exact.RunOfTest):
                 facts[source].add(some, self._sampled)
             turned = sum(one.turned(found) for one, found in zip(self._inputs, facts, strict=True)) > 0
         pooled = TableFacts(" and ".join(names), self.kinds)
-        for found in facts:
+        for one, found in zip(self._inputs, facts, strict=True):
             if found.first_missing is not None and missing == "error":
                 raise table_columns.missing_error(found.first_missing[0], found.missing, found.first_missing[1], ())
-            if found.rows and not found.used:
+            if not found.rows:
+                raise one.choice.nothing_left(found.name)
+            if not found.used:
                 raise table_columns.no_rows_left(found.name, found.missing, ())
             pooled.add(found, self._sampled)
         scaling, reasons = _scaling(pooled, self.options.scale)
@@ -360,8 +361,10 @@ def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]
 class Input:
     """One input: a reader of files in pieces with the first rows of all columns as its head; or a table in memory."""
 
-    def __init__(self, head: Table, reader: Any = None, found: sources.Found | None = None) -> None:
-        self.head, self.reader, self.warnings = head, reader, head.warnings
+    def __init__(
+        self, head: Table, reader: Any = None, found: sources.Found | None = None, choice: RowChoice = EVERY_ROW
+    ) -> None:
+        self.head, self.reader, self.warnings, self.choice = head, reader, head.warnings, choice
         self.stored = () if found is None else found.files
         # Whether the types of the head are those of all rows; which columns are text after all, and where that is seen.
         self.settled = reader is None or head.format != "csv"
@@ -400,11 +403,13 @@ class Input:
         if self.reader is None:
             table = self._used.select(list(kinds))
             return Pieces(_slices(table, height), -(-table.n_rows // height))
+        self.choice = self.choice.settled(self.reader, at_once)
         if self.settled:
             self.reader.rows = height
-            return cast("Pieces", self.reader.pieces(kinds, at_once=at_once))
+            return self.choice.pieces(self.reader, kinds, at_once=at_once)
         # Truth values are texts until all of them have been seen.
-        pieces = self.reader.pieces({name: "text" if kind == "boolean" else kind for name, kind in kinds.items()})
+        known: dict[str, Kind] = {name: "text" if kind == "boolean" else kind for name, kind in kinds.items()}
+        pieces = self.choice.pieces(self.reader, known)
         # Bytes that are compressed make more blocks.
         return Pieces(pieces.items, max(2, pieces.count))
 
@@ -451,33 +456,8 @@ def open_input(data: Any, name: str, reading: Reading) -> Iterator[Input]:
         reader: Any = blocks_of(shown, found, form, csv, stack, block_bytes=block_bytes)
         # Names that are not there are refused before any row is read.
         texts = table_columns.match_names(reading.categorical, reader.names, shown)
-        head = _csv_head(reader, found, texts, csv) if form == "csv" else _parquet_head(reader, texts)
+        refuse_empty(reader.name, reader.total, len(reader.names))
+        head = reader.head(texts)
         files, compression = tuple(part for part, _ in found.files), ", ".join(sorted(methods - {""})) or None
-        yield Input(replace(head, files=files, compression=compression), reader, found)
-
-
-def _parquet_head(reader: Any, categorical: Sequence[str]) -> Table:
-    """Return the first rows of all columns, in the types that Parquet has."""
-    refuse_empty(reader.name, reader.total, len(reader.names))
-    reader.categorical, reader.rows = frozenset(categorical), HEAD_ROWS
-    pieces = reader.pieces(dict.fromkeys(reader.names, "text"))
-    head: Table = next(iter(next(iter(pieces.items)).blocks())).table
-    return replace(head, notes=(*reader.warnings, *reader.left_out))
-
-
-def _csv_head(reader: Any, found: sources.Found, categorical: Sequence[str], csv: CsvOptions) -> Table:
-    """Return the first rows of all columns, typed the way a whole file is."""
-    from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - 70 ms that an array does not need
-    from kerntest.data.formats.dialect import utf8_lines  # noqa: PLC0415 - the same
-
-    (name, location), lines, size = found.files[0], [], 0
-    with sources.open_file(location, name) as file:
-        for line in utf8_lines(sources.unpacked_stream(file, name), name, csv):
-            lines.append(line)
-            size += len(line)
-            # A quoted value may have several lines.
-            if size > CSV_BLOCK_BYTES and b"".join(lines).count(b'"') % 2 == 0:
-                break
-    source = sources.Source(reader.name, "csv", ((name, b"".join(lines)),), sha256="", size=0)
-    head = read_delimited(source, categorical, replace(csv, encoding=None, comment=None))
-    return replace(head, notes=tuple(dict.fromkeys((*reader.warnings, *head.notes))))
+        head = replace(head, files=files, compression=compression, chosen_by=csv.choice.said)
+        yield Input(head, reader, found, csv.choice.known(head))

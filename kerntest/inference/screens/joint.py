@@ -92,7 +92,8 @@ def hsic_joint(
     alpha, scale, seed, exclude, categorical, missing, threads, progress
         As in `hsic_test`.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -125,7 +126,7 @@ def hsic_joint(
     True
     """
     options = Options("biased", "permutation", permutations, alpha, scale, seed)
-    reading = Reading(exclude=exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv))
+    reading = Reading(exclude=exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv, seed=seed))
     shared = Screen(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
     variables = shared.paired(_groups(shared, groups))
     n, d = shared.n, len(variables)

@@ -123,7 +123,8 @@ def hsic_pairs(
     threads : int, optional
     progress : callable, optional
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -162,7 +163,7 @@ def hsic_pairs(
     one_of("missing", missing, ("error", "drop"))
     files = Files(None, plot)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
-    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv), **sides)
+    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides)
     shared = _Pairs(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
     target = shared.choose(target)
     usable, pairs, n = shared.columns, shared.pairs, shared.n

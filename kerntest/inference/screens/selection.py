@@ -81,7 +81,8 @@ def hsic_select(
     progress : callable, optional
         Called with (steps done, k).
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def hsic_select(
     """
     options = Options("unbiased", "permutation", permutations, alpha, "standardize", seed)
     whole_number("select", k, at_least=1)
-    reading = Reading(columns, exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv))
+    reading = Reading(columns, exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv, seed=seed))
     shared = Screen(data, options, threads, reading)
     shared.matching([target])
     names = [name for name in shared.names(columns or shared.table.names) if name != target]

@@ -256,7 +256,8 @@ def train_svm(
     threads : int, optional
     progress : callable, optional
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kerntest.dataclass import dataclass
 from kerntest.errors import counted, listed, shown_value
 from kerntest.report.results.record import Record, Result
-from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, name_list, number, percent, visible
+from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, chosen_text, name_list, number, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,9 @@ class ApplicationReport(Result):
         The file of the model, and which learner wrote it.
     data : str
     rows : int
-        Rows of the data.
+        Rows of the data; with `where` or `sample` those that were chosen.
+    chosen_by : str or None
+        How they were chosen.
     incomplete : int
         Rows with a missing value, left out or left without a value of the model.
     output : str or None
@@ -87,6 +89,7 @@ class ApplicationReport(Result):
     kind: str
     data: str
     rows: int
+    chosen_by: str | None
     incomplete: int
     output: str | None
     columns: tuple[str, ...]
@@ -105,7 +108,7 @@ class ApplicationReport(Result):
         """Return what a model `does`, what it was applied to, and lines of its `own`."""
         lines = [
             ("model", f"{visible(self.model)}: {self.kind}, {does}"),
-            ("data", f"{visible(self.data)}: {counted(self.rows, 'row')}"),
+            ("data", f"{visible(self.data)}: {counted(self.rows, 'row')}{chosen_text(None, self.chosen_by)}"),
             ("not used", self.columns_ignored and name_list(self.columns_ignored)),
             *own,
             ("incomplete", self.incomplete and f"{counted(self.incomplete, 'row')} with missing values"),

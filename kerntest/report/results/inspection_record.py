@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.formats.dialect import SeededWords
     from kerntest.data.table import Column, Table
 
 
@@ -98,6 +98,8 @@ class TableReport(Result):
     rows : int
     complete_rows : int
         Rows without a missing value in any of the columns.
+    chosen_from, chosen_by : int, str or None
+        How many rows there are, and how these were chosen; None where all are told of.
     columns : tuple of ColumnReport
         In the order of the file.
     warnings : tuple of str
@@ -120,6 +122,8 @@ class TableReport(Result):
     complete_rows: int
     columns: tuple[ColumnReport, ...]
     warnings: tuple[str, ...]
+    chosen_from: int | None = None
+    chosen_by: str | None = None
     version: str = kerntest.__version__
 
 
@@ -148,7 +152,8 @@ def table_summary(report: TableReport) -> words.Summary:
         ),
         tuple(rows),
     )
-    title = f"{words.visible(report.name)}: {counted(report.rows, 'row')}, {columns}"
+    rows_told = f"{counted(report.rows, 'row')}{words.chosen_text(report.chosen_from, report.chosen_by)}"
+    title = f"{words.visible(report.name)}: {rows_told}, {columns}"
     warnings = tuple(words.visible(warning) for warning in report.warnings)
     return words.Summary(title, (("format", _origin(report)),), "", warnings, (table,))
 
@@ -203,7 +208,7 @@ def inspect_table(
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     name: str | None = None,
-    **csv: Unpack[CsvWords],
+    **csv: Unpack[SeededWords],
 ) -> TableReport:
     """Return what a table holds, column by column, and what a two-sample test would do with each.
 
@@ -218,7 +223,8 @@ def inspect_table(
     name : str, optional
         How to call the table; default the path as typed.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        `read_table`.
 
     Returns
     -------
@@ -263,6 +269,8 @@ def inspect_table(
         complete_rows=int(np.count_nonzero(complete_rows(usable(selected)))),
         columns=tuple(_column_report(column, selected) for column in selected.columns),
         warnings=selected.warnings,
+        chosen_from=table.chosen_from,
+        chosen_by=table.chosen_by or None,
     )
 
 

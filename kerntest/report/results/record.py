@@ -104,6 +104,7 @@ class InputRecord(Record):
 
     `delimiter` is what was found between the fields of a CSV file, None for other formats; `compression` "gzip",
     "zstd", "bzip2" or "xz", None for plain files; `files` how many files were read as one table, None for arrays.
+    Where rows were chosen, `chosen_by` says how, and `chosen_from` from how many (None where that was not counted).
     """
 
     name: str
@@ -114,12 +115,14 @@ class InputRecord(Record):
     delimiter: str | None = None
     compression: str | None = None
     files: int | None = None
+    chosen_from: int | None = None
+    chosen_by: str | None = None
 
     @classmethod
     def of(cls, table: Table, rows_used: int) -> InputRecord:
         """Return what is told of a table of which so many rows were used."""
         files = len(table.files) or None
-        told = (table.sha256, table.delimiter, table.compression, files)
+        told = (table.sha256, table.delimiter, table.compression, files, table.chosen_from, table.chosen_by or None)
         return cls(table.name, table.format, table.n_rows, rows_used, *told)
 
 

@@ -186,8 +186,14 @@ def null_text(null: Null) -> str:
 def input_text(record: InputRecord) -> str:
     """Return an input's name and its number of rows."""
     rows = counted(record.rows, "row")
+    used = rows if record.rows_used == record.rows else f"{record.rows_used:,} of {rows} used"
+    return f"{visible(record.name)}: {used}{chosen_text(record.chosen_from, record.chosen_by)}"
+
+
+def chosen_text(chosen_from: int | None, chosen_by: str | None) -> str:
+    """Return how rows were chosen, and from how many, where they were."""
     return (
-        f"{visible(record.name)}: {rows if record.rows_used == record.rows else f'{record.rows_used:,} of {rows} used'}"
+        "" if chosen_by is None else f"{'' if chosen_from is None else f' of {chosen_from:,}'} ({visible(chosen_by)})"
     )
 
 
