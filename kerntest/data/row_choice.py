@@ -73,14 +73,14 @@ class RowChoice:
         rows = np.flatnonzero(self.holds(seen))
         if not len(rows):
             raise self.nothing_left(table.name)
-        drawn = self.sample is not None and self.sample < len(rows)
-        if drawn:
-            keys = self.keys(table.numbers()[rows])
+        by = str(self.where)
+        if self.sample is not None and self.sample < len(rows):
+            keys, by = self.keys(table.numbers()[rows]), self.said
             rows = np.sort(rows[np.argpartition(keys, self.sample - 1)[: self.sample]])
         elif self.where is None or (len(rows) == table.n_rows and table.chosen_from is not None):
             return table
         whole = table.n_rows if table.chosen_from is None else table.chosen_from
-        return replace(table.take(rows), chosen_from=whole, chosen_by=self.said if drawn else str(self.where))
+        return replace(table.take(rows), chosen_from=whole, chosen_by=by)
 
     @property
     def said(self) -> str:
