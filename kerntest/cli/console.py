@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from importlib import import_module
 from itertools import takewhile
 from typing import IO, Any
 
@@ -30,13 +31,17 @@ PIPED_WIDTH, NARROWEST, PICTURE_WIDTH = 100, 40, 72
 PATIENCE_SECONDS = 1.0
 # From when on the time left is known: the first pieces of the work are ready all at once, or much later than the others.
 SECONDS_TO_JUDGE, SHARE_TO_JUDGE = 5.0, 0.05
+SECONDS_A_TICK, SECONDS_FOR_A_TURN = 0.5, 1.0
 # To the start of the line, and wipe it.
 WIPED = "\r\x1b[2K"
 # What shells add to the number of the signal that ended a process.
 SHELL_SIGNAL = 128
 COLOURS = {"error": "red", "warning": "yellow", "hint": "cyan"}
-# Holds something while a line stands in place.
+# Holds something while a line stands in place, and whose turn it is to write: that of the main thread, or the one of the line.
 _IN_PLACE: list[bool] = []
+_TURN = threading.RLock()
+# Nothing stands in place any more where the process is about to end.
+_ENDING = threading.Event()
 # Quoted text of more than 200 characters, of which 60 are shown.
 _LONG_QUOTE = re.compile(r"(['\"])((?:(?!\1).){60})(?:(?!\1).){141,}\1")
 
@@ -52,16 +57,30 @@ def say(text: str, *, label: str = "") -> None:
 
 def write(text: str, *, in_place: bool = False) -> None:
     """Write to stderr; what stands `in_place` is wiped off its line by what is written next."""
-    shown = f"{WIPED}{text}" if _IN_PLACE else text
-    if in_place:
-        # Before it is written: a signal may come at any time.
-        _IN_PLACE[:] = [True]
-    # A stderr that is closed, full, or in the middle of what a signal has interrupted is no reason to fail.
-    with suppress(Exception):
-        sys.stderr.write(shown)
-        sys.stderr.flush()
-    if not in_place:
-        _IN_PLACE.clear()
+    # A stderr that nobody reads holds up whoever writes to it, but not the end.
+    mine = _TURN.acquire(timeout=SECONDS_FOR_A_TURN)
+    try:
+        if in_place and (_ENDING.is_set() or not mine):
+            return
+        shown = f"{WIPED}{text}" if _IN_PLACE else text
+        if in_place:
+            # Before it is written: a signal may come at any time.
+            _IN_PLACE[:] = [True]
+        # A stderr that is closed, full, or in the middle of what a signal has interrupted is no reason to fail.
+        with suppress(Exception):
+            sys.stderr.write(shown)
+            sys.stderr.flush()
+        if not in_place:
+            _IN_PLACE.clear()
+    finally:
+        if mine:
+            _TURN.release()
+
+
+def end(text: str = "") -> None:
+    """Write the last message; no line appears after it."""
+    _ENDING.set()
+    write(text)
 
 
 def is_terminal(stream: IO[Any] | None) -> bool:
@@ -84,51 +103,98 @@ def terminal_width() -> int:
 
 @contextmanager
 def progress_bar(*, quiet: bool, doing: str = "testing") -> Iterator[ProgressCallback | None]:
-    """Give a function that draws (done, total) on stderr once a second has passed; None where nobody is looking."""
+    """Give a function that shows (done, total) on stderr once a second has passed; None where nobody is looking."""
     if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield None
         return
     bar = _PatientBar(doing)
-    try:
-        yield bar.advance
-    finally:
-        bar.close()
+    # Only who computes has work that takes long.
+    with import_module("kerntest.engines.engine").told_to(bar.begin):
+        try:
+            yield bar.advance
+        finally:
+            bar.close()
 
 
 class _PatientBar:
-    """A progress bar that waits before it appears; `advance` may be called from any thread.
+    """A line that waits before it appears: what is done, how far that is and, once that tells it, the time left.
 
-    It is one line, which no thread of its own draws: nothing comes after what a run that is interrupted says last.
+    `begin` and `advance` may be called from any thread. Another one draws the line anew each second, for nothing else may be
+    heard of for minutes: then it says how long that has taken.
     """
 
     def __init__(self, doing: str) -> None:
-        self._doing, self._appears = doing, time.monotonic() + PATIENCE_SECONDS
-        self._lock, self._drawn = threading.Lock(), ""
-        # When, at how much and of how much the stage that is under way was first seen.
-        self._stage = (0.0, 0, 0)
+        self._usual = self._doing = doing
+        self._began = self._started = time.monotonic()
+        self._appears = self._started + PATIENCE_SECONDS
+        self._lock, self._drawn, self._over = threading.Lock(), "", threading.Event()
+        # When, at how much and of how much what is under way was first seen; when last, at how much, in how many steps.
+        self._first, self._last = (0.0, 0, 0), (0.0, 0, 0)
+        self._thread = threading.Thread(target=self._go_on, daemon=True)
+        self._thread.start()
+
+    def begin(self, doing: str) -> None:
+        """Show that something else has begun, of which nobody knows how far it is; nothing in particular, what is usual."""
+        with self._lock:
+            self._doing = _in_one_line(visible(doing), 20) or self._usual
+            self._began, self._first = time.monotonic() if doing else self._started, (0.0, 0, 0)
 
     def advance(self, done: int, total: int) -> None:
-        """Show how far the work is and, once that tells it, the time left."""
+        """Show how far the usual work is."""
         now = time.monotonic()
         with self._lock:
-            if total != self._stage[2] or done < self._stage[1]:
-                self._stage = (now, done, total)
-            since, start, _ = self._stage
-            share, left = min(done / max(total, 1), 1.0), ""
-            if now - since >= SECONDS_TO_JUDGE and share >= SHARE_TO_JUDGE and done > start:
-                left = f" {timedelta(seconds=round((now - since) * (total - done) / (done - start)))} left"
+            # What is whole tells of nothing that may come after it.
+            if total != self._first[2] or done < self._last[1]:
+                self._doing, self._began = self._usual, self._started
+                self._first, self._last = (now, done, total), (now, done, 0)
+            elif done > self._last[1]:
+                self._last = now, done, self._last[2] + 1
+            self._draw(now)
+
+    def _go_on(self) -> None:
+        """Draw the line each second."""
+        while not self._over.wait(SECONDS_A_TICK):
+            with self._lock:
+                if not self._over.is_set():
+                    self._draw(time.monotonic())
+
+    def _draw(self, now: float) -> None:
+        """Draw the line as it is now."""
+        (since, start, total), (at, done, steps) = self._first, self._last
+        if not total or (done >= total and now > at + SECONDS_A_TICK):
+            line = f"{self._doing} {timedelta(seconds=int(now - self._began))}"
+        else:
+            share, left, taken = min(done / total, 1.0), "", at - since
+            known = share >= SHARE_TO_JUDGE or (now - since >= 4 * SECONDS_TO_JUDGE and share >= SHARE_TO_JUDGE / 5)
+            if now - since >= SECONDS_TO_JUDGE and known and done > start:
+                # A step that takes longer than two of the others puts the end off.
+                late = (now - since) if now - at > 2 * taken / max(steps, 1) else taken
+                seconds = late * (total - done) / (done - start) - (now - at if late == taken else 0.0)
+                left = f" {timedelta(seconds=max(round(seconds), 1))} left" if done < total else ""
             width = max(10, min(40, terminal_width() - len(self._doing) - 20))
             line = f"{self._doing} {'#' * round(share * width):.<{width}} {int(100 * share):>3}%{left}"
-            if now >= self._appears and line != self._drawn:
-                self._drawn = line
-                write(line, in_place=True)
+        if now >= self._appears and (line != self._drawn or not _IN_PLACE):
+            self._drawn = line
+            write(_in_one_line(line), in_place=True)
 
     def close(self) -> None:
-        """Wipe the bar off the screen."""
+        """Wipe the line off the screen."""
+        self._over.set()
         with self._lock:
             # What is done later by threads that go on is not shown any more.
             self._appears = math.inf
             write("")
+
+
+def _in_one_line(text: str, less: int = 0) -> str:
+    """Return as much of a text as one line of the terminal has room for: a line that it breaks could not be wiped."""
+    room = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns - 1 - less
+    return next(text[:end] for end in range(len(text), -1, -1) if _cells(text[:end]) <= room or not end)
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of the terminal a text takes: East Asian wide characters take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 class InterruptionError(KerntestError):
@@ -225,9 +291,7 @@ def picture(text: str, position: int) -> tuple[str, str]:
     before, after = visible(text[start:index]), visible(text[index : start + PICTURE_WIDTH])
     lead = "  ..." if start else "  "
     trail = "..." if start + PICTURE_WIDTH < len(text) else ""
-    # East Asian wide characters take two cells of the terminal.
-    cells = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in before)
-    return f"{lead}{before}{after}{trail}", f"{' ' * (len(lead) + cells)}^"
+    return f"{lead}{before}{after}{trail}", f"{' ' * (len(lead) + _cells(before))}^"
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -162,5 +162,5 @@ def _see_to_the_end(seen: int, unwinding: threading.Event, endings: dict[int, st
 def _leave_at_once(code: int, message: str = "") -> NoReturn:
     """End the process without waiting for threads, leaving folders and the terminal as they were found."""
     remove_temporary_files()
-    console.write(message)
+    console.end(message)
     os._exit(code)

@@ -30,7 +30,7 @@ from kerntest.data.source import (
     unpacked_stream,
 )
 from kerntest.data.table import Column, Table, refuse_empty
-from kerntest.engines.engine import note_read
+from kerntest.engines.engine import doing, note_read
 from kerntest.errors import UsageError, bad_file
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def read_table(
     """
     options = CsvOptions.of(**csv)
     if isinstance(source, str | Path):
-        table = options.choice.of(_read_file(source, name, categorical, options))
+        with doing(f"reading {name or source}"):
+            table = options.choice.of(_read_file(source, name, categorical, options))
         note_read(column.values for column in table.columns)
         return table
     if isinstance(source, Table):

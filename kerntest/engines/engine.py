@@ -18,6 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import asdict
 from functools import lru_cache
@@ -33,6 +34,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 # Called with (pieces done, pieces in all), from the thread that called the engine.
 Progress: TypeAlias = Callable[[int, int], None]
+
+# Told what is done that no progress tells of: its name when it begins, nothing when it is over.
+_TOLD: ContextVar[Callable[[str], None]] = ContextVar("kerntest work", default=lambda _doing: None)
 
 # Computing fewer kernel values takes some tens of milliseconds: less than it takes to send rows to a cluster.
 FEW_ENTRIES = 2**22
@@ -111,6 +115,33 @@ class Engine:
         with ThreadPoolExecutor(workers) as pool:
             # In a copy of the caller's context: how numpy treats overflow (np.errstate) is part of it.
             yield from in_order(lambda item: pool.submit(copy_context().run, work, item), items, workers)
+
+
+@contextmanager
+def told_to(tell: Callable[[str], None]) -> Iterator[None]:
+    """Let somebody know of all that is `doing` inside."""
+    token = _TOLD.set(tell)
+    try:
+        yield
+    finally:
+        _TOLD.reset(token)
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Let whoever waits know what is done inside, which may take long."""
+    _TOLD.get()(what)
+    try:
+        yield
+    finally:
+        _TOLD.get()("")
+
+
+def of_triangle(progress: Progress | None) -> Progress | None:
+    """Return the progress of the lines of a triangle, of which each is shorter than the one before, by its entries."""
+    if progress is None:
+        return None
+    return lambda done, lines: progress(done * (2 * lines - done + 1), lines * (lines + 1))
 
 
 def in_order(submit: Callable[[Item], Any], items: Iterable[Item], ahead: int) -> Iterator[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import Engine, Progress, enough_for
+from kerntest.engines.engine import Engine, Progress, enough_for, of_triangle
 from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Pairs, Points, left_factor, right_factor
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def sum_tiles(
 
     starts = list(range(0, n, height))
     products, totals = [np.zeros(some.shape) for some in vectors], np.zeros(1)
-    for start, (parts, numbers) in zip(starts, engine.map(strip, starts, progress), strict=True):
+    for start, (parts, numbers) in zip(starts, engine.map(strip, starts, of_triangle(progress)), strict=True):
         for product, part in zip(products, parts, strict=True):
             product[start:] += part
         totals = totals + numbers

@@ -2,6 +2,8 @@ import io
 import json
 import re
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from kerntest.cli.console import (
     uses_colour,
     wants_json,
 )
+from kerntest.engines.engine import doing, of_triangle
 from kerntest.errors import DataError
 from kerntest.report.drawing import summary_text
 from kerntest.report.summaries.test_summary import two_sample_summary
@@ -117,9 +120,116 @@ def test_the_time_left_is_told_only_when_it_is_known(monkeypatch):
     assert [line.split("%")[1] for line in drawn if line.endswith(("%", "left"))] == [
         "",
         "",
+        " 0:09:15 left",
         " 0:14:41 left",
         " 0:14:40 left",
     ]
+
+
+def at_once(monkeypatch):
+    """Look at a terminal of 60 columns on which everything appears at once."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(console, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(console, "SECONDS_A_TICK", 0.005)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    return sys.stderr
+
+
+def appears(screen, text):
+    """Wait until a text is on the screen."""
+    for _ in range(2000):
+        if text in screen.getvalue():
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_what_tells_of_no_progress_is_named_with_its_time(monkeypatch):
+    screen = at_once(monkeypatch)
+    with progress_bar(quiet=False, doing="fitting") as advance:
+        assert appears(screen, "fitting 0:00:00")
+        with doing("reading a\n.csv"):
+            assert appears(screen, "reading a\\n.csv 0:00:00")
+        advance(1, 4)
+        assert appears(screen, f"fitting {'#' * 8:.<33}")
+        before = len(screen.getvalue())
+        advance(4, 4)
+        assert "100%" in screen.getvalue()[before:]
+        # What is whole is not the end of all.
+        assert appears(Later(screen, before), "fitting 0:00:00")
+    drawn = screen.getvalue()
+    assert drawn.endswith(WIPED)
+    time.sleep(0.05)
+    assert screen.getvalue() == drawn
+
+
+class Later:
+    """What was drawn after a place."""
+
+    def __init__(self, screen, start):
+        self.screen, self.start = screen, start
+
+    def getvalue(self):
+        return self.screen.getvalue()[self.start :]
+
+
+def test_a_message_wipes_the_line_which_comes_again_below_it(monkeypatch):
+    screen = at_once(monkeypatch)
+    with progress_bar(quiet=False) as advance:
+        advance(1, 4)
+        say("a message", label="note")
+        before = len(screen.getvalue())
+        assert appears(Later(screen, before), "testing #")
+    assert f"{WIPED}\x1b[1mnote:\x1b[0m a message\n" in screen.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "日本語" * 100])
+def test_the_line_is_never_longer_than_the_terminal(monkeypatch, name):
+    screen = at_once(monkeypatch)
+    with progress_bar(quiet=False) as advance, doing(f"reading {name}"):
+        assert appears(screen, "0:00:00")
+        advance(10, 100)
+    lines = screen.getvalue().split(WIPED)
+    assert max(map(console._cells, lines)) <= 59
+
+
+def test_nothing_comes_after_the_end(monkeypatch):
+    screen, ending = at_once(monkeypatch), threading.Event()
+    monkeypatch.setattr(console, "_ENDING", ending)
+    with progress_bar(quiet=False) as advance:
+        advance(1, 4)
+        console.end("interrupted\n")
+        drawn = screen.getvalue()
+        advance(2, 4)
+        time.sleep(0.05)
+        assert screen.getvalue() == drawn
+    assert drawn.endswith(f"{WIPED}interrupted\n")
+
+
+def test_the_time_left_counts_down_and_is_put_off_by_a_step_that_takes_longer(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(console, "SECONDS_A_TICK", 1000.0)
+    bar = console._PatientBar("testing")
+    bar._appears = -1.0
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    for second, done in ((0.0, 0), (10.0, 10), (20.0, 20)):
+        monkeypatch.setattr(console.time, "monotonic", lambda second=second: second)
+        bar.advance(done, 100)
+    for second in (30.0, 39.0, 60.0, 100.0):
+        bar._draw(second)
+    bar.close()
+    left = re.findall(r"(\d+:\d\d:\d\d) left", sys.stderr.getvalue())
+    assert left == ["0:01:30", "0:01:20", "0:01:10", "0:01:01", "0:04:00", "0:06:40"]
+
+
+def test_the_lines_of_a_triangle_count_their_entries():
+    told = []
+    for done in range(5):
+        of_triangle(lambda *both: told.append(both))(done, 4)
+    assert [done / total for done, total in told] == [0, 0.4, 0.7, 0.9, 1]
+    assert of_triangle(None) is None
 
 
 def test_the_picture_of_a_long_text_shows_the_surroundings():

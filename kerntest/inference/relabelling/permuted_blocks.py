@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import Engine, Progress, enough_for
+from kerntest.engines.engine import Engine, Progress, enough_for, of_triangle
 from kerntest.errors import counted
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Resampling, Sample
@@ -277,7 +277,7 @@ def block_sums(
         return sums
 
     sums = np.zeros((len(kernels), count, count))
-    for (_, own), some in zip(tiles, engine.map(strip, range(len(tiles)), progress), strict=True):
+    for (_, own), some in zip(tiles, engine.map(strip, range(len(tiles)), of_triangle(progress)), strict=True):
         sums[:, own, own.start :] += some
     return sums
 

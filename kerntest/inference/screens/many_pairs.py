@@ -45,6 +45,8 @@ Correction: TypeAlias = Literal["holm", "bh", "none"]
 TOGETHER = 32
 # or of fewer, so that all relabelled statistics of a square are so many numbers (128 MB).
 HELD_NUMBERS = 2**24
+# A matrix and its invariants take the time of so many pairs.
+SIDE_IN_PAIRS = 6
 
 
 class Screen(RunOfTest):
@@ -151,8 +153,8 @@ def screen(
     """Return the test of every pair of sides over the same n >= 4 rows, all with the same relabellings.
 
     Of each what it measures and its p-values, by the names of the record, and -log p under each relabelling where `keep`
-    says so. There is no p-value by moments where no relabelling changes the statistic. Progress counts the sides, then
-    squares of pairs.
+    says so. There is no p-value by moments where no relabelling changes the statistic. Progress counts the pairs, and the
+    sides as so many pairs as they take the time of.
 
     Cost: O(P n^2 + n^2 log n P^2 / 32 + pairs n^2 / 4) time for P sides; matrices are never held.
     """
@@ -165,10 +167,10 @@ def screen(
     for index, (a, b) in enumerate(pairs):
         squares.setdefault((a // together, b // together), []).append(index)
     told = progress or (lambda _done, _all: None)
-    steps, matrices = len(sides) + len(squares), []
+    steps, matrices = SIDE_IN_PAIRS * len(sides) + len(pairs), []
     for points, kernel in sides:
         matrices.append(_Matrix(points, kernel, options, engine))
-        told(len(matrices), steps)
+        told(SIDE_IN_PAIRS * len(matrices), steps)
 
     def measured(both: Sequence[tuple[_Matrix, _Matrix]]) -> Iterator[tuple[Effect, Array]]:
         """Yield what every pair measures, and <A, B> under every relabelling, the observed first."""
@@ -194,7 +196,7 @@ def screen(
             yield effects[f][g], values[f, g].ravel()
 
     found: dict[int, tuple[dict[str, Any], Array | None]] = {}
-    for number, members in enumerate(squares.values(), len(sides) + 1):
+    for members in squares.values():
         both = [(matrices[pairs[index][0]], matrices[pairs[index][1]]) for index in members]
         for index, (x, y), (effect, sums) in zip(members, both, measured(both), strict=True):
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
@@ -208,7 +210,7 @@ def screen(
                 "permutations": len(sums),
             }
             found[index] = record, scores(sums[None], np.array([tolerance]))[0][0] if keep else None
-        told(number, steps)
+        told(steps - len(pairs) + len(found), steps)
     return [found[index] for index in range(len(pairs))]
 
 

@@ -74,23 +74,22 @@ class Result(Record):
 
     def summary(self, width: int = 100) -> str:
         """Return the lines and tables that the command prints, for a page of so many characters."""
-        from kerntest.report.drawing import summary_text  # noqa: PLC0415 - only tables need it
-
-        return summary_text(self.in_words(), width=width, colour=False)
+        return self._drawn("summary_text", width=width, colour=False)
 
     def to_markdown(self) -> str:
         """Return the lines and tables that the command prints as Markdown."""
-        from kerntest.report.drawing import summary_markdown  # noqa: PLC0415 - only tables need it
-
-        return summary_markdown(self.in_words())
+        return self._drawn("summary_markdown")
 
     def __repr__(self) -> str:
         return self.summary().rstrip()
 
     def _repr_html_(self) -> str:
-        from kerntest.report.drawing import summary_html  # noqa: PLC0415 - only tables need it
+        return self._drawn("summary_html")
 
-        return summary_html(self.in_words())
+    def _drawn(self, function: str, **options: Any) -> str:
+        # Loaded only for people.
+        text: str = getattr(import_module("kerntest.report.drawing"), function)(self.in_words(), **options)
+        return text
 
 
 def library_versions() -> dict[str, str | None]:
