@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.model_outputs import inspect_model as inspect_model
     from kerntest.report.results.application_record import PredictionReport as PredictionReport
     from kerntest.report.results.application_record import TransformReport as TransformReport
+    from kerntest.report.results.component_record import KpcaResult as KpcaResult
     from kerntest.report.results.independence_record import IndependenceResult as IndependenceResult
     from kerntest.report.results.independence_record import JointResult as JointResult
     from kerntest.report.results.independence_record import ScreenResult as ScreenResult
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from kerntest.report.results.inspection_record import ModelReport as ModelReport
     from kerntest.report.results.inspection_record import TableReport as TableReport
     from kerntest.report.results.inspection_record import inspect_table as inspect_table
-    from kerntest.report.results.learning_record import KpcaResult as KpcaResult
     from kerntest.report.results.learning_record import RidgeResult as RidgeResult
     from kerntest.report.results.learning_record import SvmResult as SvmResult
     from kerntest.report.results.record import TwoSampleResult as TwoSampleResult
@@ -62,9 +62,10 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "learning.machines.svm": ("SVM", "train_svm"),
     "learning.rows.model_outputs": ("inspect_model",),
     "report.results.application_record": ("PredictionReport", "TransformReport"),
+    "report.results.component_record": ("KpcaResult",),
     "report.results.independence_record": ("IndependenceResult", "JointResult", "ScreenResult", "SelectionResult"),
     "report.results.inspection_record": ("ModelReport", "TableReport", "inspect_table"),
-    "report.results.learning_record": ("KpcaResult", "RidgeResult", "SvmResult"),
+    "report.results.learning_record": ("RidgeResult", "SvmResult"),
     "report.results.record": ("TwoSampleResult",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

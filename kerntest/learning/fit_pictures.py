@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.ridge_fit import RidgeFit
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.results.learning_record import KpcaResult, RidgeResult
+    from kerntest.report.results.component_record import KpcaResult
+    from kerntest.report.results.learning_record import RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
 CURVE_POINTS, MARGIN = 400, 0.05

@@ -11,7 +11,8 @@ from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, gate_option
 from kerntest.errors import UsageError
-from kerntest.report.results.learning_record import KpcaResult, RidgeResult, SvmResult
+from kerntest.report.results.component_record import KpcaResult
+from kerntest.report.results.learning_record import RidgeResult, SvmResult
 
 if TYPE_CHECKING:
     from kerntest.report.results.record import Record

@@ -21,7 +21,7 @@ from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.leakage import running_numbers
 from kerntest.matrices.factor import as_points, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
-from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
+from kerntest.report.results.component_record import ComponentAssociation, KpcaPart, KpcaResult
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kerntest.errors import counted, either
 from kerntest.report.results import learning_record as records
+from kerntest.report.results.component_record import KpcaResult
 from kerntest.report.summaries import words
 from kerntest.report.summaries.words import ResultTable, name_list, number, percent, visible
 
@@ -55,7 +56,7 @@ def learner_summary(
         ("model", result.model and visible(result.model)),
     ]
     shown = tuple((label, text) for label, text in told if text)
-    answer = "Result" if isinstance(result, records.KpcaResult) else "Decision"
+    answer = "Result" if isinstance(result, KpcaResult) else "Decision"
     return words.Summary(title, shown, visible(sentence), tuple(map(visible, result.warnings)), tuple(tables), answer)
 
 
@@ -68,7 +69,7 @@ def learner_notes(result: records.LearnerResult) -> list[str]:
     notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
     notes.append(f"kernel as resolved: {result.kernel}")
     notes += [] if grid is None else [f"of the grid was chosen {grid.tie_rule}"]
-    notes += [f"trace of HKH: {number(result.trace)}"] if isinstance(result, records.KpcaResult) else []
+    notes += [f"trace of HKH: {number(result.trace)}"] if isinstance(result, KpcaResult) else []
     return [visible(note) for note in (*notes, f"seed {provenance.seed}", words.run_note(provenance))]
 
 
@@ -349,7 +350,7 @@ CLEAR, NAMED = 0.3, 3
 SHOWN = 12
 
 
-def kpca_summary(result: records.KpcaResult) -> words.Summary:
+def kpca_summary(result: KpcaResult) -> words.Summary:
     """Return components in words: eigenvalues, shares of the variance, and the columns that each component goes with."""
     # 100 only where it is so, as in the sentence.
     rows, together, most = [], 0.0, 100.0 if result.explained == 1.0 else 99.9
@@ -370,14 +371,14 @@ def kpca_summary(result: records.KpcaResult) -> words.Summary:
     return learner_summary(result, title, [("solver", result.solver)], kpca_sentence(result), tables=(table,))
 
 
-def kpca_sentence(result: records.KpcaResult) -> str:
+def kpca_sentence(result: KpcaResult) -> str:
     """Return how much of the variance the components explain, as a sentence."""
     where = "" if result.kernel == "linear" else " in feature space"
     verb = "explains" if result.components == 1 else "explain"
     return f"{counted(result.components, 'component')} {verb} {percent(result.explained)} of the variance{where}."
 
 
-def _goes_with(result: records.KpcaResult, component: int) -> str:
+def _goes_with(result: KpcaResult, component: int) -> str:
     """Return the columns that go clearly with a component, the clearest first, with their correlation."""
     values = [(one.values[component] or 0.0, one.column) for one in result.associations]
     clear = sorted((one for one in values if abs(one[0]) >= CLEAR), key=lambda one: -abs(one[0]))
