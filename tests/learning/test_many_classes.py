@@ -10,9 +10,10 @@ from sklearn.svm import SVC
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import SVM
+from kerntest.learning.machines import svm_fit
 from kerntest.learning.solvers import stacked
 from kerntest.learning.solvers.problem import Problem
-from kerntest.learning.solvers.stacked import Stack, solve_stack, stacks
+from kerntest.learning.solvers.stacked import Stack, solve_single, solve_stack, stacks
 
 
 def uneven(classes=12, seed=0, d=6):
@@ -36,6 +37,22 @@ def stack_of(X, y, C, gamma=0.3):
     return Stack(matrices, signs, costs)
 
 
+def check_certified(K, problem, solution):
+    """What is told of a solution is so, and it is the best."""
+    y, C, beta = problem.signs, problem.costs, solution.coefficients
+    assert ((y * beta >= 0) & (y * beta <= C)).all()
+    assert abs(beta.sum()) <= 2e-15 * np.abs(beta).sum()
+    np.testing.assert_allclose(solution.outputs, K @ beta, rtol=0, atol=1e-12 * np.abs(beta).sum())
+    dual = np.abs(beta).sum() - 0.5 * beta @ K @ beta
+    primal = 0.5 * beta @ K @ beta + C @ np.maximum(1 - y * (K @ beta + solution.intercept), 0.0)
+    told = solution.objective, solution.dual_objective, solution.gap
+    np.testing.assert_allclose(told, (primal, dual, (primal - dual) / primal), rtol=1e-9, atol=1e-11)
+    assert solution.converged
+    assert 0 <= solution.gap <= 1e-6
+    assert primal >= best_dual(K, problem) * (1 - 1e-7) >= dual * (1 - 2e-7)
+    np.testing.assert_allclose(solution.intercept, problem.intercept(beta, solution.outputs), rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("C", [0.01, 0.3, 10.0, 1e4, "by row"])
 def test_a_stack_has_the_solution_of_each_of_its_problems(C):
     X, y = uneven(7)
@@ -45,18 +62,48 @@ def test_a_stack_has_the_solution_of_each_of_its_problems(C):
     for place, solution in found.items():
         m = np.count_nonzero(stack.costs[place])
         K, y_m, C_m = stack.matrices[place][:m, :m], stack.signs[place][:m], stack.costs[place][:m]
-        problem, beta = Problem(y_m, C_m, np.ones(m)), solution.coefficients
-        assert ((y_m * beta >= 0) & (y_m * beta <= C_m)).all()
-        assert abs(beta.sum()) <= 2e-15 * np.abs(beta).sum()
-        np.testing.assert_allclose(solution.outputs, K @ beta, rtol=0, atol=1e-12 * np.abs(beta).sum())
-        dual = np.abs(beta).sum() - 0.5 * beta @ K @ beta
-        primal = 0.5 * beta @ K @ beta + C_m @ np.maximum(1 - y_m * (K @ beta + solution.intercept), 0.0)
-        told = solution.objective, solution.dual_objective, solution.gap
-        np.testing.assert_allclose(told, (primal, dual, (primal - dual) / primal), rtol=1e-9, atol=1e-11)
-        assert solution.converged
-        assert 0 <= solution.gap <= 1e-6
-        assert primal >= best_dual(K, problem) * (1 - 1e-7) >= dual * (1 - 2e-7)
-        np.testing.assert_allclose(solution.intercept, problem.intercept(beta, solution.outputs), rtol=0, atol=1e-9)
+        check_certified(K, Problem(y_m, C_m, np.ones(m)), solution)
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0, 1e4, "by row"])
+def test_a_problem_of_some_hundred_rows_is_solved_alone_in_few_systems(C):
+    rng = np.random.default_rng(0)
+    y = np.repeat([-1.0, 1.0], [60, 90])
+    X = rng.normal(size=(150, 8)) + 0.7 * y[:, None]
+    costs = rng.uniform(0.3, 3.0, 150) if C == "by row" else np.full(150, C)
+    K, problem = gaussian(X, X, 4.0), Problem(y, costs, np.ones(150))
+    solution = solve_single(K, problem, 1e-6)
+    check_certified(K, problem, solution)
+    assert solution.iterations <= 12
+
+
+def test_a_problem_for_other_ways_is_left_to_them():
+    """Of full support, of low rank, and of rows that cannot be told apart."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([-1.0, 1.0], 50)
+    X = rng.normal(size=(100, 3))
+    for bandwidth, C in ((0.1, 1.0), (1000.0, 1e6)):
+        problem = Problem(y, np.full(100, C), np.ones(100))
+        assert solve_single(gaussian(X, X, bandwidth), problem, 1e-6) is None
+    assert solve_single(np.ones((100, 100)), Problem(y, np.ones(100), np.ones(100)), 1e-6) is None
+
+
+@pytest.mark.parametrize("weights", [None, "balanced"])
+def test_pairs_of_middling_classes_share_the_matrix_of_all_rows(weights, monkeypatch):
+    """They are what each would be by itself, in any order of rows."""
+    X, y = clouds(330, 5, classes=3, separation=2.0)
+    X, y = X[:300], y[:300]
+    kernel = "gaussian(2)"
+    together = SVM(C=2.0, kernel=kernel, scale="none", class_weight=weights).fit(X, y)
+    assert {one.method for one in together.fit_.solutions} == {"active set alone"}
+    monkeypatch.setattr(svm_fit, "SHARED_BYTES", 0)
+    apart = SVM(C=2.0, kernel=kernel, scale="none", class_weight=weights).fit(X, y)
+    assert "active set alone" not in {one.method for one in apart.fit_.solutions}
+    assert together.fit_.gap <= 1e-6
+    assert together.fit_.n_bounded == apart.fit_.n_bounded
+    assert_close(together.fit_.objective, apart.fit_.objective, share=1e-6)
+    np.testing.assert_allclose(together.pair_scores(X), apart.pair_scores(X), rtol=0, atol=1e-3)
+    assert (together.predict(X) == apart.predict(X)).all()
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 100.0])

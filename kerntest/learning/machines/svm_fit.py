@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
@@ -22,7 +22,7 @@ from kerntest.learning.machines.svm_model import Method, SvmModel, Task
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
 from kerntest.learning.solvers.smoothed import CostPath
-from kerntest.learning.solvers.stacked import Stack, solve_stack, stacks
+from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_single, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
 from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, matrix_of
@@ -46,8 +46,8 @@ LARGEST_VALUE = 1e150
 # The costs at which a machine without errors is looked for, the share of them that a coefficient may have, and what slack
 # is rounding.
 HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1e-4
-# Up to so many bytes the matrix of all rows is shared by pairs of small classes.
-WHOLE_BYTES = 2 * 10**8
+# Up to so many bytes the matrix of all rows is shared by pairs of small classes, and by those of middling ones.
+WHOLE_BYTES, SHARED_BYTES = 2 * 10**8, 5 * 10**7
 # Bytes of matrices that machines to choose by keep.
 CHOOSING_BYTES = 25 * 10**7
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
@@ -342,44 +342,75 @@ class Machines:
         """Return the machine of each pair of classes: of classes of few rows many at once, as far as that settles them."""
         options, sizes = self.options, np.bincount(self.rows.codes, minlength=len(self.names))
         costs = options.class_factors(self.names, self.rows.codes)[self.rows.codes]
-        whole = 8 * len(self.rows) ** 2 <= min(WHOLE_BYTES, allowed_bytes(WHOLE_BYTES))
+        pieces = stacks(np.array([sizes[i] + sizes[j] for i, j in pairs]))
+        # Together, or alone with what they share of the matrix of all rows.
+        stacked = any(len(places) > 1 for places in pieces)
+        alone = len(pairs) > 1 and start is None and self.inner is None
+        most = WHOLE_BYTES if stacked else SHARED_BYTES if alone else 0
+        whole = 8 * len(self.rows) ** 2 <= min(most, allowed_bytes(most))
         plain = whole and self.definite and options.nu is None and not options.hard_margin
+        if plain and (stacked or np.sort(sizes)[:2].sum() <= MOST_SINGLE):
+            # Made before threads ask for it.
+            _ = self.whole
 
         def work(places: list[int]) -> list[Machine]:
             """Return the machines of some pairs, in their order."""
-            settled = (
-                self._stacked([pairs[place] for place in places], C * costs, C) if plain and len(places) > 1 else {}
-            )
+            some, settled = [pairs[place] for place in places], dict[int, Machine]()
+            if plain and len(places) > 1:
+                settled = self._stacked(some, C * costs, C)
+            elif plain and alone and sizes[some[0][0]] + sizes[some[0][1]] <= MOST_SINGLE:
+                settled = {0: self._alone(*some[0], C * costs, C)}
             return [
                 settled.get(number) or self._pair(*pairs[place], C, costs, None if start is None else start[place])
                 for number, place in enumerate(places)
             ]
 
-        pieces = stacks(np.array([sizes[i] + sizes[j] for i, j in pairs]))
         found = dict[int, Machine]()
-        if any(len(places) > 1 for places in pieces) and plain:
-            # Made before threads ask for it.
-            _ = self.whole
         for places, machines in zip(pieces, self.engine.here.map(work, pieces, progress), strict=True):
             found.update(zip(places, machines, strict=True))
         return [found[place] for place in range(len(pairs))]
 
+    def _alone(self, i: int, j: int, costs: Array, C: float) -> Machine:
+        """Return the machine of a pair, from its part of the matrix of all rows."""
+        members, (first, second) = np.concatenate([self.of_class[i], self.of_class[j]]), (self.parts[i], self.parts[j])
+        size = len(self.of_class[i])
+        K, signs = np.empty((len(members), len(members))), np.ones(len(members))
+        K[:size, :size], K[size:, size:] = self.whole[first, first], self.whole[second, second]
+        K[:size, size:] = self.whole[first, second]
+        K[size:, :size], signs[:size] = K[:size, size:].T, -1.0
+        problem = Problem(signs, costs[members], np.ones(len(members)))
+        solution = solve_single(K, problem, self.options.tolerance) or self._solved(GivenMatrix(K), problem)
+        return Machine(members, solution, costs[members], C)
+
     def _stacked(self, pairs: list[tuple[int, int]], costs: Array, C: float) -> dict[int, Machine]:
         """Return the machines of pairs of small classes by their places, as far as all at once settles them."""
-        members = [np.concatenate([self.of_class[i], self.of_class[j]]) for i, j in pairs]
+        every = np.arange(len(self.rows))
+        members = [np.concatenate([every[self.parts[i]], every[self.parts[j]]]) for i, j in pairs]
         sizes = np.array([len(one) for one in members])
-        rows, there = np.zeros((len(pairs), int(sizes.max())), dtype=np.intp), np.arange(sizes.max()) < sizes[:, None]
-        rows[there] = np.concatenate(members)
+        places, there = np.zeros((len(pairs), int(sizes.max())), dtype=np.intp), np.arange(sizes.max()) < sizes[:, None]
+        places[there] = np.concatenate(members)
+        rows = self.by_class[places]
         signs = np.where(self.rows.codes[rows] == np.array(pairs)[:, 1:], 1.0, -1.0)
-        stack = Stack(self.whole[rows[:, :, None], rows[:, None, :]], signs, np.where(there, costs[rows], 0.0))
+        stack = Stack(self.whole[places[:, :, None], places[:, None, :]], signs, np.where(there, costs[rows], 0.0))
         found = solve_stack(stack, self.options.tolerance)
-        return {place: Machine(own, found[place], costs[own], C) for place, own in enumerate(members) if place in found}
+        own = [self.by_class[one] for one in members]
+        return {place: Machine(own[place], one, costs[own[place]], C) for place, one in found.items()}
 
     @cached_property
     def whole(self) -> Array:
-        """The matrix of all rows."""
-        every = np.arange(self.matrix.n)
-        return np.asarray(self.matrix.block(every, slice(None)))
+        """The matrix of all rows, those of a class together."""
+        return np.asarray(Repeated(self.matrix, self.by_class).square(np.arange(self.matrix.n)))
+
+    @cached_property
+    def by_class(self) -> NDArray[np.intp]:
+        """The rows of one class after those of another."""
+        return np.concatenate(self.of_class)
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """Where the rows of each class are among those."""
+        ends = np.cumsum([0, *map(len, self.of_class)]).tolist()
+        return [slice(*one) for one in pairwise(ends)]
 
     @cached_property
     def of_class(self) -> list[NDArray[np.intp]]:
