@@ -74,6 +74,8 @@ def date_text(day: float) -> str:
 NEARLY_ALL = 0.9
 # Where a word such as None makes more than this share of a text column missing, that is told.
 MANY_MISSING = 0.05
+# Words that answers may be, too: none, and does not apply.
+MAYBE_VALUES = {"None", "N/A", "n/a"}
 # So few different strange values may stand for a missing one.
 _FEW = 3
 # Milliseconds since 1970.
@@ -282,8 +284,7 @@ def _dates_like(values: NDArray[np.float64]) -> str:
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
     remark = None
-    if column.written:
-        form = column.form
+    if column.written and (form := column.form).said:
         examples = [level for level in text.levels if form.read(level) is not None and not forms.is_number(level)]
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
         remark = Remark(
@@ -319,6 +320,9 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
             return column
         most = int(np.argmax(counts))
         word = typed.levels[most]
+        # What else may "NA" be?
+        if word not in MAYBE_VALUES:
+            return column
         said = f"{shown_value(word)} in column {column.name!r} is taken as missing, in {counts[most]:,} of "
         remark = Remark(f"{said}{table.n_rows:,} rows; if it is a value, {taken_as_value(word, table.na)}")
         return replace(column, emptied_by=word, remarks=(*column.remarks, remark))

@@ -324,6 +324,21 @@ def apply_missing(table: Table, policy: Literal["error", "drop"], needed: Collec
     return table.take(~incomplete), int(np.count_nonzero(incomplete))
 
 
+# Missing values that cost more than this share of the rows are told: a report says how many rows are used.
+MANY_LOST = 0.1
+
+
+def lost_rows(
+    table_name: str, dropped: int, n_rows: int, counts: Mapping[str, int], needed: Collection[str] = ()
+) -> list[str]:
+    """Return the warning where missing values cost many rows, and which column costs most."""
+    if dropped <= MANY_LOST * n_rows:
+        return []
+    said = f"{table_name}: {counted(dropped, 'row')} of {n_rows:,} with missing values left out"
+    emptiest = max(counts, key=counts.__getitem__)
+    return [said if emptiest in needed else f"{said}; {option('exclude', [emptiest])} keeps more"]
+
+
 def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:
     """Return the error for a table of which every row has a missing value."""
     emptiest = max(counts, key=counts.__getitem__)

@@ -103,7 +103,7 @@ def read_table(
     -----
     In a CSV file a column is number, boolean (true, false) or date when all of its values are. Percents (``21.2%``),
     times of day (``12:30``, in hours), dates in other forms than ISO 8601 (``13/1/2025``, ``1/13/2025 14:30``,
-    ``13.01.2025``, ``13 Jan 2025``, ``2025/01/13``), numbers with one currency or unit throughout (``12 kg``) and those
+    ``13.01.2025``, ``13 Jan 2025``, ``Jan 13, 2025``, ``2025/01/13``), numbers with one currency or unit throughout (``12 kg``) and those
     with a typographer's minus, marks between thousands or brackets for minus are read as numbers and dates, and a warning
     says so. Refused when used are dates whose day and month no value tells apart, numbers with two units, and a column of
     which more than half of the values are numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any

@@ -34,7 +34,8 @@ _DRESSED = re.compile(
 )
 _BRACKETS = re.compile(rf"({_CURRENCY}?)\s*\(([^()]*)\)(.*)")
 # A text begins so if some form reads it: a quick way to tell most others.
-_may_be_read = re.compile(rf"\s*(?:{_SIGN}|{_CURRENCY}|[\s.(])*\d").match
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_may_be_read = re.compile(rf"\s*(?:(?i:{_MONTH})[a-z]*\.? |(?:{_SIGN}|{_CURRENCY}|[\s.(])*)\d").match
 _STARTS_WITH_CURRENCY = re.compile(_CURRENCY)
 _BETWEEN = re.compile(_BETWEEN_THOUSANDS)
 _LONGEST_UNIT = 16
@@ -60,6 +61,7 @@ _LATER = rf"(?:[ T]+{_CLOCK})?\s*"
 _LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
 _FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _NAMED = re.compile(rf"\s*(\d{{1,2}})[ -]([A-Za-z]{{3}})[a-z]*\.?[ -](\d{{4}}){_LATER}", re.ASCII)
+_MONTH_NAMED = re.compile(rf"\s*([A-Za-z]{{3}})[a-z]*\.? (\d{{1,2}}),? (\d{{4}}){_LATER}", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _EPOCH = date(1970, 1, 1).toordinal()
 # Years of two digits lie between 1969 and 2068, as POSIX has them.
@@ -173,9 +175,10 @@ def _days(year: str, month: int, day: str, clock: tuple[str, ...]) -> float | No
 
 def _year_last(text: str, *, day_first: bool) -> float | None:
     """Return a date with the year last; the month may be a name, and between points it stands second."""
-    if (found := _NAMED.fullmatch(text)) is not None:
-        month = found[2].casefold()
-        return _days(found[3], _MONTHS.index(month) + 1, found[1], found.groups()[3:]) if month in _MONTHS else None
+    named = _NAMED.fullmatch(text)
+    if (found := named or (None if day_first else _MONTH_NAMED.fullmatch(text))) is not None:
+        day, month = (found[1], found[2].casefold()) if named else (found[2], found[1].casefold())
+        return _days(found[3], _MONTHS.index(month) + 1, day, found.groups()[3:]) if month in _MONTHS else None
     if (found := _LAST.fullmatch(text)) is None or (found[2] == "." and not day_first):
         return None
     day, month = (found[1], found[3]) if day_first else (found[3], found[1])
@@ -199,7 +202,7 @@ FORMS = (
         "percent with decimal comma", "number", "percentage", _PERCENTS, "12,5%", partial(_percent, _PERCENT_COMMA), "%"
     ),
     Form("time of day", "number", "time of day", "times of day were read as hours", "12:30", _time, "hours"),
-    Form("date, year first", "date", "date", _DATES.format("year"), "2025-12-31", _year_first),
+    Form("date, year first", "date", "date", "", "2025-12-31", _year_first),
     Form(
         "date, day first",
         "date",

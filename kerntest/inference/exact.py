@@ -13,9 +13,8 @@ import numpy as np
 
 import kerntest
 from kerntest.data.diagnostics import copies_warning
-from kerntest.data.facts import counts_rows
 from kerntest.engines import engine as engines
-from kerntest.errors import UndecidedError, UsageError, listed, one_of, option
+from kerntest.errors import UndecidedError, UsageError, one_of, option
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TOGETHER_ROWS
@@ -28,14 +27,12 @@ from kerntest.report.results import record
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from kerntest.data.table import Column, Table
+    from kerntest.data.table import Table
     from kerntest.engines.engine import Engine
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Groups, Options, Paired, Sample
     from kerntest.inference.statistic import Effect
-    from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.kernels.base import Kernel, Points
     from kerntest.report.results.independence_record import IndependenceResult
 
 Statistic: TypeAlias = Literal["hsic", "coco"]
@@ -55,10 +52,6 @@ DENSE_ENTRIES = 2**27
 # A piece of a file, and each of its columns.
 PIECE_BYTES, COLUMN_BYTES = 90 * 10**6, 3 * 10**6
 ABOUT_COLUMNS = "test fewer columns, or a part of the rows"
-
-# Neighbouring rows that are this much alike, in standard errors of the serial correlation, are no random sample.
-SERIAL_ERRORS = 6.0
-FEWEST_ROWS_IN_SERIES = 30
 
 
 class TwoSampleAnalysis(NamedTuple):
@@ -221,42 +214,6 @@ def kernel_warnings(family: Family, kernels: tuple[Kernel, ...]) -> list[str]:
                 "and may be negative; the p-value is valid all the same"
             )
     return warnings
-
-
-def series_warning(alike: Sequence[Sequence[str]]) -> list[str]:
-    """Return a warning where some columns of both sides, named here, are alike from row to row.
-
-    Two unrelated random walks look dependent to every test that takes rows for independent.
-    """
-    names = listed([repr(names[0]) for names in alike if names])
-    warning = (
-        f"neighbouring rows are alike in {names}: if the rows are a series in time, the p-value is far too small; "
-        f"{option('time-series', True)} tests series"
-    )
-    return [warning] if all(alike) else []
-
-
-def runs_of(columns: Sequence[Column], rows: NDArray[np.intp] | None = None) -> list[str]:
-    """Return the names of the columns that are correlated from row to row, missing values left out, or over some rows."""
-    return [
-        column.name
-        for column in columns
-        if not column.is_category and _runs_in_order(column.values[~column.missing if rows is None else rows])
-    ]
-
-
-def _runs_in_order(values: Array) -> bool:
-    """Say whether numbers are correlated from row to row, or count the rows."""
-    if len(values) < FEWEST_ROWS_IN_SERIES:
-        return False
-    if counts_rows(values):
-        return True
-    # Equal values have equal ranks: their place in the file would make a series of any column with ties.
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - 0.5 * (counts + 1))[place]
-    ranks -= ranks.mean()
-    total = float(ranks @ ranks)
-    return total > 0 and float(ranks[1:] @ ranks[:-1]) / total * np.sqrt(len(ranks)) > SERIAL_ERRORS
 
 
 def paired_copies(paired: Paired) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.diagnostics import counters
+from kerntest.data.diagnostics import order_warnings
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
@@ -230,7 +230,11 @@ def hsic_test(
         unused=[one.left_out for one in paired.arranged],
         n=paired.n,
         statistic=statistic,
-        warnings=(*groups.warnings, *paired.warnings, *([] if time_series else _row_warnings(groups, paired))),
+        warnings=(
+            *groups.warnings,
+            *paired.warnings,
+            *([] if time_series else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)),
+        ),
     )
     if files is not None:
         files.write_of(exact.IndependenceAnalysis(result, verdict, paired, groups))
@@ -354,8 +358,7 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
         )
 
 
-def _row_warnings(groups: Groups, paired: Paired) -> list[str]:
+def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:
     """Return warnings where rows follow one another, count, or repeat each other."""
-    runs = exact.series_warning([exact.runs_of(table.columns, paired.origin) for table in groups.tables])
-    count = [text for table in groups.tables for text in counters(table.columns)]
-    return [*runs, *count, *exact.paired_copies(paired)]
+    in_order = order_warnings(groups.sides(), rejects=rejects, rows=paired.origin)
+    return [*in_order, *exact.paired_copies(paired)]

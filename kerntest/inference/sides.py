@@ -19,6 +19,7 @@ from kerntest.data.columns import (
     check_usable,
     find,
     is_all,
+    lost_rows,
     match_names,
     match_tables,
     split_patterns,
@@ -105,6 +106,10 @@ class Groups(NamedTuple):
     def name(self) -> str:
         """The names of the tables."""
         return " and ".join(dict.fromkeys(one.name for one in self.read))
+
+    def sides(self) -> list[tuple[Table, Table]]:
+        """Each side with the table that it is of."""
+        return [(one, self.read[min(place, len(self.read) - 1)]) for place, one in enumerate(self.tables)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,12 +219,14 @@ def without_missing(tables: Sequence[Table], policy: MissingPolicy) -> tuple[tup
     for table in tables:
         kept, dropped = apply_missing(table, policy)
         used.append(kept)
-        warnings += _left_out_rows(table.name, dropped, table.n_rows)
+        warnings += lost_rows(table.name, dropped, table.n_rows, *_missing_in([table]))
     return (used[0], used[1]), warnings
 
 
-def _left_out_rows(name: str, dropped: int, n: int) -> list[str]:
-    return [f"{name}: {counted(dropped, 'row')} of {n:,} with missing values left out"] if dropped else []
+def _missing_in(tables: Sequence[Table]) -> tuple[dict[str, int], list[str]]:
+    """Return the missing values of each column, and the columns of which their table has no other."""
+    counts = {column.name: column.n_missing for table in tables for column in table.columns}
+    return counts, [table.names[0] for table in tables if len(table.names) == 1]
 
 
 def lay_out(pooled: Arranged, scale: Scale) -> Sample:
@@ -311,9 +318,9 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
         apply_missing(table, missing)
     kept = np.flatnonzero(complete_rows(everything))
     n = len(kept)
-    warnings = _left_out_rows(groups.name, first.n_rows - n, first.n_rows)
+    warnings = lost_rows(groups.name, first.n_rows - n, first.n_rows, *_missing_in(tables))
     if n < FEWEST_ROWS:
-        raise too_few_rows(groups, n, dropped=bool(warnings))
+        raise too_few_rows(groups, n, dropped=n < first.n_rows)
     arranged = []
     for table in tables:
         one = arrange(table.take(kept).columns if n < table.n_rows else table.columns, n)

@@ -194,8 +194,7 @@ def test_rows_with_missing_values_can_be_dropped(test):
     holed = np.concatenate([x, [[np.nan, 1.0]]]), y if test is mmd_test else np.concatenate([y, y[:1]])
     result = test(*holed, missing="drop")
     assert outcome(result) == outcome(test(x, y))
-    named = X if test is mmd_test else "x and y"
-    assert result.warnings[0] == f"{named}: 1 row of 41 with missing values left out"
+    assert not any("missing" in text for text in result.warnings)
     assert [one.rows - one.rows_used for one in result.provenance.inputs] == [1, len(holed[1]) - len(y)]
 
 

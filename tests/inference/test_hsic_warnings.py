@@ -46,6 +46,17 @@ WITHOUT_ORDER = {
     "rare": (RNG.random((2, N)) < 0.02).astype(int),
     "plain": RNG.normal(size=(2, N)),
 }
+# A trend that all rows are sorted by, and two kinds of rows one below the other: independent rows all the same.
+SIZE = np.sort(RNG.gamma(2.0, size=300).round(1))
+KIND = np.repeat([0.0, 2.0, 3.0], 100)
+SORTED = {
+    "sorted by size": (SIZE + RNG.normal(size=300), SIZE - RNG.normal(size=300)),
+    "sorted by x": (SIZE, SIZE + RNG.normal(size=300)),
+    "in groups": (KIND + RNG.normal(size=300), KIND - RNG.normal(size=300)),
+    "in groups, sorted within": (KIND, np.sort(RNG.normal(size=(3, 300 // 3)), axis=1).ravel()),
+    "nearly sorted groups": (KIND + 0.1 * RNG.normal(size=300), KIND),
+}
+YEARS = np.arange(1950, 2010)
 SERIES = {
     "two random walks": ((FIRST, SECOND), "'x1', 'y1'"),
     "with missing values": ((np.where(np.arange(200) % 17, FIRST, np.nan), SECOND), "'x1', 'y1'"),
@@ -55,13 +66,26 @@ SERIES = {
     "x alone": ((FIRST, SECOND[ORDER]), None),
     "y alone": ((FIRST[ORDER], SECOND), None),
     **{kind: (tuple(columns), None) for kind, columns in WITHOUT_ORDER.items()},
+    **{kind: (columns, None) for kind, columns in SORTED.items()},
+    "several rows of a case": (
+        tuple(
+            np.repeat(RNG.normal(size=(1, 60)) + RNG.normal(size=(2, 60)), 4, axis=1) + 0.2 * RNG.normal(size=(2, 240))
+        ),
+        "'x1', 'y1'",
+    ),
+    # Where a column tells the time, a trend alone makes a series of noise.
+    "years": ((pd.DataFrame({"year": YEARS, "a": np.linspace(0, 9, 60) + RNG.normal(size=60)}),), "'year', 'a'"),
+    "years four times": (
+        (pd.DataFrame({"year": np.repeat(YEARS, 4), "a": np.repeat(np.linspace(0, 9, 60), 4) + RNG.normal(size=240)}),),
+        "'year', 'a'",
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", SERIES)
 def test_rows_that_follow_one_another(kind):
     data, told = SERIES[kind]
-    found = warnings_of(*data, missing="drop", null="moments")
+    found = warnings_of(*data, missing="drop", null="moments", alpha=0.999)
     assert (f"neighbouring rows are alike in {told}: if the rows are a series in time" in found) == (told is not None)
     assert ("neighbouring" in found) == ("time_series=True" in found) == (told is not None)
 
@@ -69,7 +93,19 @@ def test_rows_that_follow_one_another(kind):
 def test_independent_rows_are_rarely_taken_for_series():
     rng = np.random.default_rng(5)
     for _ in range(50):
-        assert "neighbouring" not in warnings_of(*rng.normal(size=(2, 60)), permutations=60)
+        assert "neighbouring" not in warnings_of(*rng.normal(size=(2, 60)), permutations=60, alpha=0.999)
+
+
+def test_the_order_of_rows_is_told_where_it_may_have_made_the_result():
+    """Where nothing is found, too small a p-value does no harm."""
+    assert "neighbouring" not in warnings_of(FIRST, SECOND, null="moments", alpha=1e-30)
+    # A column that says when is looked at also where it is not tested.
+    date = pd.date_range("2024-01-01", periods=200)
+    trend = [np.linspace(0, 6, 200) + RNG.normal(size=200) for _ in range(2)]
+    table = pd.DataFrame({"date": date, "a": trend[0], "b": trend[1]})
+    options = {"x_columns": "a", "y_columns": "b"}
+    assert "'a', 'b'" in " | ".join(hsic_test(table, **options).warnings)
+    assert "neighbouring" not in " | ".join(hsic_test(table.drop(columns="date"), **options).warnings)
 
 
 # Relabellings

@@ -151,7 +151,7 @@ def no_rows_below(name: str) -> DataError:
 def read_delimited(source: Source, categorical: Patterns = None, options: CsvOptions = AS_USUAL) -> Table:
     """Parse CSV bytes; several files are laid one below the other and typed together."""
     files = _files_of(source, options)
-    names, notes, remarks = dialect.checked_header(files[0].header, files[0].name)
+    names, notes, remarks = dialect.checked_header(files[0])
     filled = [file for file in files if dialect.VISIBLE.search(file.data, file.start)]
     if not filled:
         raise no_rows_below(source.name)
@@ -281,7 +281,7 @@ class CsvBlocks(BlockReader):
         self._files: list[CsvFile] = []
         for shown, location in found.files:
             self._files.append(self._opened(shown, location))
-        names, warned, _ = dialect.checked_header(self._files[0].header, self._files[0].name)
+        names, warned, _ = dialect.checked_header(self._files[0])
         self.names, self.warnings = tuple(names), (*found.warnings, *warned)
         self._sizes = [location.stat().st_size for _, location in found.files]
         self.total = sum(self._sizes)

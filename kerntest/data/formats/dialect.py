@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -168,12 +168,8 @@ def _split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
     return header, sum(map(len, islice(io.BytesIO(data), reader.line_num))), reader.line_num
 
 
-def _names_rows(header: Sequence[str], rows: bytes, delimiter: str) -> bool:
+def _names_rows(header: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Say whether the rows begin with a name that the header has no name for, as R writes them."""
-    try:
-        records = _first_records(rows, delimiter)
-    except csv.Error:
-        return False
     # A delimiter at the end of every row makes one field more, too.
     return any(record[-1].strip() for record in records) and {*map(len, records)} == {len(header) + 1}
 
@@ -217,6 +213,8 @@ class CsvFile:
     start: int = 0
     n_header_lines: int = 0
     location: Path | None = None
+    # Whether a first column without a name has a value twice among the first rows, which names of rows have not.
+    repeats: bool = False
 
     @contextmanager
     def opened(self, start: int) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
@@ -301,8 +299,12 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
     if not fields:
         raise _empty(name)
     if options.header:
-        header = (*[""] * _names_rows(fields, data[start : start + 2 * _SAMPLE_BYTES], delimiter), *fields)
-        file = replace(file, header=header, start=start, n_header_lines=n_lines)
+        records: list[list[str]] = []
+        with suppress(csv.Error):
+            records = _first_records(data[start : start + 2 * _SAMPLE_BYTES], delimiter)
+        header = (*[""] * _names_rows(fields, records), *fields)
+        repeats = len({record[0] for record in records}) < len(records)
+        file = replace(file, header=header, start=start, n_header_lines=n_lines, repeats=repeats)
     else:
         file = replace(file, header=tuple(f"x{number}" for number in range(1, len(fields) + 1)))
     if first is not None:
@@ -323,14 +325,12 @@ def _refuse_other_header(first: CsvFile, other: CsvFile) -> None:
     raise DataError(said, hint=hint, code="data.headers_differ", where={"file": other.name, "line": 1})
 
 
-def checked_header(
-    header: Sequence[str], table_name: str
-) -> tuple[list[str], list[str], dict[str, tuple[Remark, ...]]]:
+def checked_header(file: CsvFile) -> tuple[list[str], list[str], dict[str, tuple[Remark, ...]]]:
     """Return the column names, notes about them all and remarks about some; refuse names that occur twice.
 
     A first column without a name is an index, as pandas and R write it, and not among the names.
     """
-    names, notes = [field.strip() for field in header], []
+    names, notes, table_name = [field.strip() for field in file.header], [], file.name
     remarks: dict[str, tuple[Remark, ...]] = {}
     has_index = not names[0] and len(names) > 1
     for place in range(has_index, len(names)):
@@ -345,8 +345,8 @@ def checked_header(
         notes.append(
             f"{as_header(table_name)} it begins with #: if that is a comment, {option('comment', '#')} leaves it out"
         )
-    elif has_index:
-        notes.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
+    elif has_index and file.repeats:
+        notes.append(f"the first column of {table_name} has no name and is left out; with a name it is used")
     if all(map(is_number, names)) and not like_years(names):
         notes.append(f"{as_header(table_name)} all its names are numbers; {option('header', False)} reads it as a row")
     return names, notes, remarks
@@ -386,7 +386,7 @@ def header_names(path: str | Path) -> tuple[str, ...]:
             return tuple(json.loads(head.split(b"\n", 1)[0]))
         # A line that the beginning cuts may end within a character.
         text = head.partition(b"\0")[0].decode("utf-8", errors="ignore").encode("utf-8")
-        return tuple(checked_header(csv_file(str(path), text, AS_USUAL, None, whole=False).header, str(path))[0])
+        return tuple(checked_header(csv_file(str(path), text, AS_USUAL, None, whole=False))[0])
     except ValueError:
         return ()
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.diagnostics import copies_warning, counters
+from kerntest.data.diagnostics import copies_warning, order_warnings
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine
 from kerntest.errors import UsageError, option
-from kerntest.inference import exact, sides
+from kerntest.inference import sides
 from kerntest.inference.family import choose_pair
 from kerntest.inference.features import two_passes
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
@@ -353,8 +353,7 @@ def hsic_by_features(
         warnings=(
             *groups.warnings,
             *(text for text in run.warnings if text not in groups.warnings),
-            *exact.series_warning([exact.runs_of(table.columns) for table in groups.tables]),
-            *(text for table in groups.tables for text in counters(table.columns)),
+            *order_warnings(groups.sides(), rejects=p_value <= options.alpha),
             *copies_warning([*sample.numeric.T, *sample.codes.T], total=n),
         ),
         method="features",

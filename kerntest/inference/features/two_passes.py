@@ -252,8 +252,12 @@ class Survey(exact.RunOfTest):
         self.columns = tuple(name for name in self.kinds if name not in reasons)
         self.sample = replace(scaling, points=points_of(pooled.sample.columns, scaling))
         told = [text for one in self._inputs for text in one.warnings]
-        dropped = [(one.name, counted(one.rows - one.used, "row"), one.rows) for one in facts if one.rows > one.used]
-        lost = [f"{name}: {count} of {rows:,} with missing values left out" for name, count, rows in dropped]
+        needed = [*self.kinds] if len(self.kinds) == 1 else []
+        lost = [
+            text
+            for one in facts
+            for text in table_columns.lost_rows(one.name, one.rows - one.used, one.rows, one.missing, needed)
+        ]
         misleading: list[str] = []
         if len(facts) > 1:
             # Repeated rows as samples of each input show them.

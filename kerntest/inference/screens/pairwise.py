@@ -23,11 +23,11 @@ from kerntest.data.columns import (
     reason_to_leave_out,
     standardize,
 )
-from kerntest.data.diagnostics import copies_warning, counters
+from kerntest.data.diagnostics import alike_neighbours, copies_warning, counters, series_warning
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, counted, listed, one_of, option, telling
-from kerntest.inference.exact import held_by_stacks, runs_of, series_warning
+from kerntest.errors import DataError, counted, either, listed, one_of, option, telling
+from kerntest.inference.exact import held_by_stacks
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
@@ -180,12 +180,7 @@ def hsic_pairs(
     effects = _corrected(shared.tested(progress), correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
     rejected = sum(effect.reject for effect in made)
-    floor = max((1.0 / effect.permutations for effect in made if effect.permutations), default=0.0)
-    running = runs_of(usable)
-    coarse = (
-        f"permutation p-values cannot be below {floor:.3g}, too coarse to correct for {len(made):,} tests: the corrected "
-        "p-values come from the moments of the permutation distribution"
-    )
+    running = {*alike_neighbours(usable, shared.table)} if rejected else set()
     result = ScreenResult(
         schema="kerntest.hsic.pairwise/1",
         target=target,
@@ -199,10 +194,9 @@ def hsic_pairs(
         columns=tuple(column.name for column in usable),
         pairs=effects,
         **shared.told(
-            *(series_warning([[name] for name in running[:4]]) if len(running) > 1 else []),
-            *counters(usable),
+            *_series_warnings([pair for pair in made if pair.reject and {pair.x, pair.y} <= running]),
+            *counters(column for column in usable if column.name not in running),
             *copies_warning([column.values for column in usable]),
-            *([coarse] if len(made) * floor > alpha and correction != "none" else []),
         ),
     )
     files.write(dict, lambda: screen_figure(result))
@@ -319,6 +313,15 @@ class _Pairs(Screen):
         """Return the rows of one column, scaled, and its kernel; that of the numbers is named by the user."""
         variable = Variable.of(arrange([column], n), "standardize")
         return variable.points, self.kernel(variable, None if variable.numeric_names else "auto").kernels[0]
+
+
+def _series_warnings(pairs: Sequence[PairEffect]) -> Iterator[str]:
+    """Yield a warning about pairs whose columns neighbouring rows have alike."""
+    if pairs:
+        x, y = pairs[0].x, pairs[0].y
+        words = (option("x", [x]), option("y", [y]), option("time-series", True))
+        way_out = either(" ".join(words), f"hsic_test with {', '.join(words)}") + " tests a series"
+        yield series_warning(list(dict.fromkeys(name for pair in pairs for name in (pair.x, pair.y))), way_out)
 
 
 def _reason(column: Column) -> str | None:

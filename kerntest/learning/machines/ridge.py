@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -24,7 +25,7 @@ from kerntest.report.results.learning_record import RidgeResult
 from kerntest.report.summaries.learner_summary import left_out_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kerntest.data.table import Column
     from kerntest.engines.engine import Progress
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 # Systems with a larger condition number are told of: rounding is then seen in the fit.
 ILL_CONDITIONED = 1e12
+# The edge of a grid is told where its best cell is better by this share than all before the edge.
+GAIN = 0.01
 
 
 class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
@@ -370,6 +373,13 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         return Judgement(fields, partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine))
 
 
+def _at_edge(grid: RidgeGrid, name: str, end: Callable[[Iterable[float]], float]) -> bool:
+    """Say whether the best cell is at an end of the grid, and better than those before it by so much that it matters."""
+    edge = end(getattr(cell, name) for cell in grid.cells)
+    before = min((cell.score for cell in grid.cells if getattr(cell, name) != edge), default=math.inf)
+    return bool(getattr(grid.best, name) == edge) and before - grid.best.score > GAIN * abs(grid.best.score)
+
+
 def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
     """Return what a reader must know before trusting the regression."""
     without, (fixed_lambda, fixed_bandwidth) = "", fit.fixed
@@ -379,10 +389,11 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
         without = f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding"
     chosen = "" if all(fit.fixed) else f"; what was not given was chosen on {fit.grid.n_rows:,} of them"
     best = fit.grid.best
-    lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
-    highest, lowest = (not fixed_lambda and best.lambda_ == end(lambdas) for end in (max, min))
+    lambdas = {cell.lambda_ for cell in fit.grid.cells}
+    highest = not fixed_lambda and best.lambda_ == max(lambdas)
+    lowest = not fixed_lambda and _at_edge(fit.grid, "lambda_", min)
     useful = not fixed_bandwidth and best.lambda_ < max(lambdas)
-    widest, narrowest = (useful and best.multiple == end(multiples) for end in (max, min))
+    widest, narrowest = (useful and _at_edge(fit.grid, "multiple", end) for end in (max, min))
     cases = {
         f"the system is ill-conditioned (condition number {condition:.1e}): it was solved through its eigenvalues"
         f"{without}; a larger {option('lambda')} is safer": condition > ILL_CONDITIONED,

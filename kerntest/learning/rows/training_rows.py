@@ -16,6 +16,7 @@ from kerntest.data.columns import (
     EXACT_INTEGERS,
     apply_missing,
     check_usable,
+    lost_rows,
     named_columns,
     split_patterns,
     units_differ,
@@ -25,7 +26,7 @@ from kerntest.data.read import read_table
 from kerntest.data.table import Column, Kind, Table
 from kerntest.data.written_values import is_number
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, UsageError, counted, either, listed, option, suggest
+from kerntest.errors import DataError, UsageError, either, listed, option, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.elementary import Hamming
@@ -161,8 +162,9 @@ def _whole_rows(
     apart = options.apart(targets, beside)
     chosen = check_usable(table.select([*names, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
-    said = f"{table.name}: {counted(dropped, 'row')} of {table.n_rows:,} with missing values left out"
-    warnings = (*chosen.warnings, *([said] if dropped else []))
+    counts = {column.name: column.n_missing for column in chosen.columns}
+    lost = lost_rows(table.name, dropped, table.n_rows, counts, apart if len(names) > 1 else chosen.names)
+    warnings = (*chosen.warnings, *lost)
     features, predicted, others = (kept.select(some) for some in (names, targets, beside))
     cluster = None if options.cluster is None else kept[options.cluster]
     return Labelled(table, features, predicted.columns, warnings, others.columns, cluster)
