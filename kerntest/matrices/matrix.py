@@ -37,8 +37,8 @@ Entries: TypeAlias = "NDArray[Any]"
 # Entries of one block or strip: small enough that its kernel values are in the cache when they are used.
 STRIP = 2**18
 FEWEST_ROWS = 16
-# Squared distances from the mean, in units of 2 s^2, up to which single precision keeps the digits of exp(-d^2/2s^2); and
-# up to which double precision is sure to keep twelve digits of it.
+# Squared distances from the mean, in units of 2 s^2, up to which products in single precision keep the digits of
+# exp(-d^2/2s^2); and up to which double precision is sure to keep twelve digits of it.
 SINGLE_RANGE, EXPANDED = 30.0, 1e4
 # Beyond so much rounding in an exponent, exponents within it are those of equal rows.
 BLURRED = 1e-13
@@ -156,17 +156,23 @@ class GaussianMatrix(Matrix):
             np.float64: (np.ascontiguousarray(-left_factor(scaled)), np.ascontiguousarray(right_factor(scaled)))
         }
         self.largest = float(self._factors[np.float64][1][:, -1].max(initial=0.0))
-        self.single = self.largest < SINGLE_RANGE
+        self.single = True
         rounding = ROUNDING_UNITS * float(np.finfo(np.float64).eps) * self.largest
         self._equal = rounding if rounding > BLURRED else 0.0
 
     def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns."""
-        if dtype not in self._factors:
+        exact = dtype == np.float64 or self.largest >= SINGLE_RANGE
+        kept = np.float64 if exact else dtype
+        if kept not in self._factors:
             left, right = self._factors[np.float64]
-            self._factors[dtype] = left.astype(dtype), right.astype(dtype)
-        left, right = self._factors[dtype]
-        product = np.matmul(left[rows], right[columns].T, out=out)
+            self._factors[kept] = left.astype(kept), right.astype(kept)
+        left, right = self._factors[kept]
+        if kept == dtype:
+            product = np.matmul(left[rows], right[columns].T, out=out)
+        else:
+            # Large squares cancel in double precision; of what is left single precision is enough.
+            product = _as_asked(left[rows] @ right[columns].T, dtype, out)
         if self._equal:
             # Large costs multiply what rounding makes of the zeros, which differ with the shape of the block.
             product[product > -self._equal] = 0.0

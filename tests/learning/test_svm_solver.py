@@ -23,10 +23,9 @@ from learning.solver_problems import (
 )
 from sklearn.svm import SVC
 
-from kerntest.learning.solvers import hinge
-from kerntest.learning.solvers import problem as problems
+from kerntest.learning.solvers import finish, hinge, pairs
 from kerntest.learning.solvers.hinge import solve_hinge
-from kerntest.learning.solvers.problem import solve_indefinite
+from kerntest.learning.solvers.pairs import solve_indefinite
 from kerntest.matrices.matrix import GivenMatrix
 
 
@@ -132,14 +131,16 @@ def test_every_claim_of_a_solution_holds(make, values):
         *((far_apart, (n, C), "conjugate gradients", 14) for n, C in product([160, 1000], [0.01, 0.3, 1.0, 1000.0])),
         # Entries are fetched and not made again; up to 1,500 rows the whole matrix is held.
         *((fetched, (1700, 20, C), "active set", 22) for C in (0.1, 10.0)),
-        *((chessboard, (C,), "levels", most) for C, most in ((1.0, 70), (100.0, 120))),
+        *((chessboard, (C,), "pairs", most) for C, most in ((1.0, 50), (100.0, 115))),
         # Few rows are solved for at once from the means of their classes: by the active set, or by Newton's method.
         *((round_about, (n, 20, C), "dense", 15) for n, C in product([300, 590], [0.1, 1.0, 100.0])),
         *((clouds, (500, C, 0.1), "dense", most) for C, most in ((0.01, 40), (1.0, 22), (100.0, 35))),
-        (clouds, (500, 100.0, 5.0), "dense", 100),
+        # Local matrices of lower rank: pairs of rows lead the way, of few rows and of more.
+        (clouds, (500, 100.0, 5.0), "pairs", 100),
+        (clouds, (700, 100.0, 5.0), "pairs", 100),
         # Rows that are all at their bounds: some 125 where a row that was freed because none was is taken for a change.
         *((clouds, (63, C, 0.1), "dense", 20) for C in (1e-3, 0.03)),
-        (clouds, (700, 100.0, 5.0), "active set, then Newton", 600),
+        (clouds, (700, 100.0, 20.0), "active set, then Newton", 110),
         (round_about, (3200, 6, 1.0), "levels", 85),
     ],
 )
@@ -186,8 +187,8 @@ def test_few_rows_of_one_class(n, few, C):
 def test_random_labels(n, C, gamma):
     rng = np.random.default_rng(1)
     solution = checked(gaussian(rng.normal(size=(n, 2)), gamma), classification(rng.choice([-1.0, 1.0], n), C))
-    # What subsets say of the whole leads nowhere with large costs. Some processors try the active set first.
-    assert C < 1e4 or solution.method.endswith("Newton")
+    # What subsets say of the whole leads nowhere with large costs.
+    assert C < 1e4 or solution.iterations < 150
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -253,7 +254,7 @@ def test_little_memory_gives_a_solution_that_is_certified_or_says_that_it_is_not
 
 @pytest.mark.parametrize("n", [700, 1500])
 def test_a_search_that_is_cut_short_gives_a_usable_solution_that_says_so(n, monkeypatch):
-    monkeypatch.setattr(hinge, "TURNS", 0)
+    monkeypatch.setattr(finish, "TURNS", 0)
     monkeypatch.setattr(hinge, "CAREFUL_ROWS", 0)
     matrix, problem = clouds(n, 10.0)
     solution = solve_hinge(matrix, problem)
@@ -263,7 +264,7 @@ def test_a_search_that_is_cut_short_gives_a_usable_solution_that_says_so(n, monk
 
 
 def test_where_the_first_way_is_cut_short_a_second_one_is_tried(monkeypatch):
-    monkeypatch.setattr(hinge, "TURNS", 0)
+    monkeypatch.setattr(finish, "TURNS", 0)
     assert solve_hinge(*clouds(700, 10.0)).method.startswith("Newton")
 
 
@@ -314,8 +315,8 @@ def test_a_matrix_that_is_not_positive_semidefinite_is_refused():
 
 
 def test_few_steps_give_a_usable_solution_that_says_so(monkeypatch):
-    monkeypatch.setattr(problems, "STEPS", 0)
-    monkeypatch.setattr(problems, "LEAST_STEPS", 5)
+    monkeypatch.setattr(pairs, "STEPS", 0)
+    monkeypatch.setattr(pairs, "LEAST_STEPS", 5)
     matrix, problem = sigmoid(80, 1.0)
     solution = solve_indefinite(matrix, problem)
     assert (solution.converged, solution.iterations) == (False, 5)

@@ -20,7 +20,8 @@ from kerntest.learning.learner import LearnerOptions, sized
 from kerntest.learning.machines.baselines import nearest_mean, perceptron
 from kerntest.learning.machines.svm_model import Method, SvmModel, Task
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
-from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
+from kerntest.learning.solvers.pairs import solve_indefinite
+from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smoothed import CostPath
 from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_single, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs

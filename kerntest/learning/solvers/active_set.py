@@ -226,7 +226,7 @@ def newton(
                 beta, f, b, h = good.coefficients, good.outputs, good.intercept, min(h, good.ridge * largest / factor)
                 there = good.sets
         if h <= end or over:
-            a = np.clip(y * beta, 0.0, C) if changed == 0 else C * np.clip(z / h, 0.0, 1.0)
+            a = np.clip(y * beta, 0.0, C)
             change = y * a - beta
             f = f + system.outputs(change) if change.any() else f
             return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), changed == 0, h / largest)

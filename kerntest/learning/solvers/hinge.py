@@ -3,18 +3,15 @@
 All begins with the function that compares the means of the classes. Few rows are solved for at once, with the whole matrix;
 of many rows a random subset of some hundred first, with costs raised to stand for all. Its matrix tells whether the rank is
 numerically full: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the
-other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. The rows of the subset that
+other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. Where it is local, a subset
+says little of the other rows: pairs of all rows are moved first, then Newton's method goes on. The rows of the subset that
 mattered are where the whole problem starts, by one of three ways:
 
     active set   rows of the matrix are made for free coefficients only, in single precision where it is enough
     factor       K = G G' with few columns: everything costs n r (low rank, many rows)
     levels       Newton on larger and larger subsets, then on all rows, in single precision where it is enough
 
-The last two stop at a band about the margin: the rows of it are solved alone. All ends with an active set method in
-double precision on the exact matrix, which certifies the solution: the rows that may be free are solved alone, with the
-others held at their bounds, and one pass over the support vectors gives all outputs, and with them the duality gap. Where
-it is not yet small enough, the rows that violate their margins join and the same is done again; as rows only join, and
-each turn is optimal over them, the dual objective never falls.
+The last two stop at a band about the margin: the rows of it are solved alone, as `finish` certifies all.
 """
 
 from __future__ import annotations
@@ -24,12 +21,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 
 from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
-from kerntest.learning.solvers.problem import Problem, Solution, System
+from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, RIDGE_SHARE, Finish, gap_of
+from kerntest.learning.solvers.pairs import descend, filled
 from kerntest.matrices.factor import pivoted_factor
 from kerntest.matrices.matrix import FactorMatrix
 
@@ -37,7 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.matrices.matrix import Matrix
+    from kerntest.learning.solvers.problem import Problem, Solution, System
+    from kerntest.matrices.matrix import Entries, Matrix
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Guess: TypeAlias = "tuple[Point, float, bool]"
@@ -69,6 +67,11 @@ DENSE_LEVEL = 1500
 MOST_FREED = 400
 # Up to so many rows the whole matrix is made in single precision, where that is enough.
 SINGLE_WHOLE = 2800
+# Pairs of rows lead the way where eigenvalues differ but entries are local: their mean square is below so many squared
+# diagonal entries, for few rows and for more, and a cost times the mean sum of a row is large enough that not all rows end
+# at their bounds. They stop at such a violation; Newton's method begins and ends with such widths, times the root of the cost.
+VERY_LOCAL, LOCAL, INSIDE = 0.03, 0.1, 0.5
+PAIRS_TOLERANCE, PAIRS_START, PAIRS_END, PAIRS_FACTOR, PAIRS_STEPS = 0.1, 0.01, 0.003, 0.3, 200
 # The first ridge of the active set method over all rows, and what it is multiplied by.
 RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
 # Conjugate gradients are for matrices whose eigenvalues have a variance below so many squared diagonal entries, and so many
@@ -84,20 +87,11 @@ SINGLE_SUM = 3e4
 # Bytes that kept rows of the matrix may take.
 KEPT_BYTES = 10**9
 # The matrix has numerically full rank if so many of its pivots stand out.
-PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.9
+PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.96
 # Newton's method takes the rows of a subset whose slack is above minus this: without a row, outputs may change there.
 NEAR_MARGIN = 3.0
-# Turns, rows that may join in one, and systems of the active set method without progress.
-TURNS, JOIN, PATIENCE = 40, 50, 3
-# Turns without a smaller gap after which no further one will help.
-IDLE = 4
-# The ridge leaves so much of the tolerance; a cost counts as at most so many times the largest coefficient.
-RIDGE_SHARE, COST_SHARE = 0.05, 100.0
-# Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor
-# of equal rows keeps no more digits of a smaller one than rounding leaves.
-LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
-# Bytes for each entry of the matrix of the free rows: itself, and its factor.
-ENTRY_BYTES = 24
+# Bytes for each entry of the whole matrix in single and in double precision.
+PAIRS_BYTES = 12
 
 
 def solve_hinge(
@@ -117,18 +111,20 @@ def solve_hinge(
     is not positive semi-definite. Cost: |F|^3 / 3 + n |F| for each of some 10 to 60 systems with |F| free rows, and n
     kernel values for each row that was ever free; never n x n beyond six hundred rows.
     """
-    solver = _Solver(matrix, problem, tolerance, seed=seed, factor=factor, kept_bytes=kept_bytes)
+    solver = _Solver(matrix, problem, tolerance, seed=seed, kept_bytes=kept_bytes)
     if start is not None:
         guess = solver.from_start(start)
     elif factor is not None:
         guess = solver.all_at_once(systems.FactorSystem(factor, problem, solver.counter), "exact factor")
     else:
         guess = solver.from_nothing()
-    found = solver.finished(*guess)
+    final = matrix if factor is None else FactorMatrix(factor)
+    finish = Finish(final, problem, solver.counter, tolerance, kept_bytes)
+    found = finish.certified(*guess)
     if found.converged or factor is not None or len(problem) > CAREFUL_ROWS:
         return found
     # Slow, and right where others fail: on noisy rows of one column with large costs, where the subset says little of the whole.
-    again = solver.finished(*solver.all_at_once(solver.system(np.arange(len(problem)), problem), "Newton"))
+    again = finish.certified(*solver.all_at_once(solver.system(np.arange(len(problem)), problem), "Newton"))
     return again if gap_of(again) < gap_of(found) else replace(found, iterations=again.iterations)
 
 
@@ -138,21 +134,18 @@ class _Solver:
     A guess is a point, the width of the band to go on from, and whether its outputs are exact.
     """
 
-    def __init__(
-        self, matrix: Matrix, problem: Problem, tolerance: float, *, seed: int, factor: Array | None, kept_bytes: int
-    ) -> None:
+    def __init__(self, matrix: Matrix, problem: Problem, tolerance: float, *, seed: int, kept_bytes: int) -> None:
         self.matrix, self.problem, self.tolerance, self.kept_bytes = matrix, problem, tolerance, kept_bytes
-        self.final = matrix if factor is None else FactorMatrix(factor)
         self.n, self.largest = len(problem), float(problem.costs.max())
         self.whole: NDArray[np.float32] | None = None
         self.rng, self.counter = np.random.default_rng((seed, 0)), systems.Counter()
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.large = self.largest * diagonal > LARGE_COST
         # A ridge below the least is lost in rounding beside the matrix.
-        self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
+        self.least_ridge = LEAST_RIDGE * diagonal
         # Ridge and violation on the way, where the matrix is not exact, and at the end.
         self.rough = (max(min(1e-5, ROUGH_RIDGE / self.largest), self.least_ridge), ROUGH)
-        self.exact = (max(0.05 * tolerance / self.largest, self.least_ridge), 0.1 * tolerance)
+        self.exact = (max(RIDGE_SHARE * tolerance / self.largest, self.least_ridge), 0.1 * tolerance)
 
     def from_nothing(self) -> Guess:
         """Return a guess from the means of the classes on: of all rows at once where they are few, else of a random subset."""
@@ -160,26 +153,62 @@ class _Solver:
         size = min(MOST, max(FEWEST, n // 6))
         members = np.arange(n) if n <= WHOLE else _random_subset(problem.signs, size, self.rng)
         K = self.matrix.square(members)
-        if self._nearly_diagonal(K):
+        diagonal = K.diagonal()
+        square = float(diagonal @ diagonal)
+        others = (float(np.vdot(K, K)) - square) / (square * max(len(K) - 1, 1))
+        fits = n >= LEAST_PRODUCTS and ENTRY_BYTES * n**2 <= self.kept_bytes
+        if fits and others * (n - 1) < NEARLY_DIAGONAL:
             point = self._by_products(K)
             if point.reached:
                 return point, 0.0, True
         full = _full_rank(K, FEWEST if len(members) == n else PROBE_ROWS)
+        local = others < (LOCAL if n > WHOLE else VERY_LOCAL) and self.largest * n * float(K.mean()) > INSIDE
+        local &= not full and n <= SINGLE_WHOLE and PAIRS_BYTES * n**2 <= self.kept_bytes
+        if local and len(members) == n:
+            return self._by_pairs(K)
         if len(members) == n:
             return self._first(K, problem, full=full, last=True), 0.0, True
+        G = None if full else self._factor(members)
+        if local and G is None:
+            return self._by_pairs()
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
-        full = full and point.reached
         coefficients = _spread(point.coefficients, members, n)
-        if not full and n >= FACTOR_ROWS:
-            most = max(n // FACTOR_SHARE, FACTOR_COLUMNS)
-            G = pivoted_factor(self.matrix, FACTOR_ERROR / float(problem.costs.sum()), most, members)
-            if G is not None:
-                return self._by_subsets(members, coefficients, point.intercept, G)
-        if full and n <= ACTIVE_SET_ROWS:
+        if full and point.reached and n <= ACTIVE_SET_ROWS:
             guess = self._by_active_set(coefficients, point.intercept)
             if guess is not None:
                 return guess
-        return self._by_subsets(members, coefficients, point.intercept)
+        if full and not point.reached:
+            G = self._factor(members)
+        return self._by_subsets(members, coefficients, point.intercept, G)
+
+    def _factor(self, members: NDArray[np.intp]) -> Array | None:
+        """Return G with K ~ G G', where few columns are enough and rows are many."""
+        if self.n < FACTOR_ROWS:
+            return None
+        most = max(self.n // FACTOR_SHARE, FACTOR_COLUMNS)
+        return pivoted_factor(self.matrix, FACTOR_ERROR / float(self.problem.costs.sum()), most, members)
+
+    def _by_pairs(self, K: Entries | None = None) -> Guess:
+        """Return a guess from pairs of rows on, then by Newton's method over all rows; `K` is the whole matrix, if it is there."""
+        problem, every, start, last = self.problem, np.arange(self.n), filled(self.problem), K is not None
+        if K is None:
+            K = self.matrix.square(every, np.float32 if self.matrix.single else np.float64)
+        v = (problem.signs * problem.margins - K @ start.astype(K.dtype)).astype(K.dtype)
+        beta, _ = descend(
+            K.__getitem__, self.matrix.diagonal, problem, start, v, tolerance=PAIRS_TOLERANCE, most=self.n
+        )
+        if K.dtype != np.float64 and not self._single(beta):
+            K = self.matrix.square(every)
+        system = systems.DenseSystem(K, problem, self.counter)
+        f = system.outputs(beta)
+        b = problem.intercept(beta, f)
+        root = math.sqrt(self.largest)
+        width, end = PAIRS_START * root, PAIRS_END * root
+        if last:
+            point = newton(system, beta, f, b, start=width, finish=self.exact)
+            return replace(point, method="pairs"), 0.0, True
+        point = newton(system, beta, f, b, start=width, end=end, factor=PAIRS_FACTOR, steps=PAIRS_STEPS)
+        return self._near_guess(system, replace(point, method="pairs"), every, end)
 
     def from_start(self, start: Solution) -> Guess:
         """Return a guess from the solution of a similar problem: free and bounded rows stay what they were."""
@@ -213,14 +242,6 @@ class _Solver:
         else:
             point = newton(system, beta, f, b, start=start, end=_width(largest))
         return replace(point, reached=point.reached and not full, method="dense")
-
-    def _nearly_diagonal(self, K: Array) -> bool:
-        """Say whether eigenvalues differ by about as much as the diagonal is, judged by some rows, and there is room for all."""
-        diagonal = K.diagonal()
-        square = float(diagonal @ diagonal)
-        others = (float(np.vdot(K, K)) - square) * (self.n - 1) / max(len(K) - 1, 1)
-        fits = self.n >= LEAST_PRODUCTS and ENTRY_BYTES * self.n**2 <= self.kept_bytes
-        return fits and others < NEARLY_DIAGONAL * square
 
     def _by_products(self, K: Array) -> Point:
         """Return a point by the active set method from all rows free on, by conjugate gradients with the whole matrix."""
@@ -335,127 +356,6 @@ class _Solver:
         dtype = np.float32 if single else np.float64
         return systems.CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
 
-    def finished(self, guess: Point, width: float, exact: bool) -> Solution:
-        """Return the certified solution, the best one met where the certificate was not reached.
-
-        `exact` says whether the guess has outputs of the exact matrix in double precision; `width` is that of the band from
-        which Newton's method goes on over the free rows, 0 if their sets are right already.
-        """
-        problem, working, upper, turns, idle = self.problem, guess.sets.free.copy(), guess.sets.upper, 0, 0
-        self.refinements, self.wrong, self.violation = 0, 0, 0.1 * self.tolerance
-        beta, f, best = problem.feasible(guess.coefficients), None, None
-        if exact:
-            change = beta - guess.coefficients
-            f = guess.outputs + self.final.outputs(change) if np.count_nonzero(change) else guess.outputs
-            best = self._certified(beta, f, guess.method)
-        while best is None or not best.converged:
-            rows = np.flatnonzero(working)
-            if turns == TURNS or ENTRY_BYTES * len(rows) ** 2 > self.kept_bytes:
-                break
-            turns += 1
-            try:
-                b = guess.intercept if best is None else best.intercept
-                beta, f = self._turn(rows, upper, beta, f, b=b, width=width)
-            except LinAlgError:
-                if best is None:
-                    raise
-                break
-            found = self._certified(beta, f, guess.method)
-            better = best is None or gap_of(found) < gap_of(best)
-            # After rows have joined, the gap may widen for a while.
-            idle = 0 if better or self.wrong else idle + 1
-            best = found if better or best is None else best
-            if idle > IDLE:
-                break
-            # Rows that violate their margins join; if there are none, the systems were not exact enough.
-            slack = problem.slack(f, found.intercept)
-            a = problem.signs * beta
-            upper, width = a >= problem.costs, 0.0
-            # A row between its bounds is wrong on either side of its margin.
-            wrong = np.where(upper, -slack, np.where(a > 0, np.abs(slack), slack))
-            wrong[working] = 0.0
-            self.wrong = count = int(np.count_nonzero(wrong > self.violation))
-            if count:
-                # As many that are nearly wrong join too: they will be wrong next.
-                wrong[working] = -np.inf
-                most = min(2 * count + JOIN, len(wrong) - len(rows))
-                working[np.argpartition(-wrong, most - 1)[:most]] = True
-            else:
-                self.refinements, self.violation = self.refinements + 2, 0.1 * self.violation
-        return best or self._certified(beta, self.final.outputs(beta), guess.method + ", unfinished")
-
-    def _turn(
-        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, *, b: float, width: float
-    ) -> tuple[Array, Array]:
-        """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
-        problem, fixed = self.problem, beta.copy()
-        if f is None:
-            fixed = np.where(upper, problem.signs * problem.costs, 0.0)
-        fixed[rows] = 0.0
-        wanted, positive = problem.total - float(fixed.sum()), problem.signs[rows] > 0
-        costs = problem.costs[rows]
-        if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
-            # Coefficients of these rows cannot have the right sum within their bounds.
-            return beta, self.final.outputs(beta)
-        K = self.final.square(rows)
-        given = self.final.outputs(fixed) if f is None else f + self.final.outputs(fixed - beta)
-        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * given[rows], wanted)
-        inside = fixed.copy()
-        if len(rows):
-            inside[rows] = self._solved(K, part, beta[rows], b=b, width=width)
-        new = problem.feasible(inside)
-        return new, given + self.final.outputs(new - fixed)
-
-    def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
-        """Return the coefficients that solve a dense problem."""
-        system, tolerance, a = systems.DenseSystem(K, part, self.counter), self.violation, part.signs * beta
-        # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
-        largest = min(self.largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or self.largest)
-        ridge = max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
-        point = None
-        if not width:
-            sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
-            point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
-        if point is None or not point.reached:
-            finish = ridge, tolerance
-            point = newton(system, beta, K @ beta, b, start=width or 0.01, steps=200, finish=finish)
-        return self._refined(system, point.coefficients, ridge)
-
-    def _refined(self, system: systems.DenseSystem, beta: Array, ridge: float) -> Array:
-        """Return coefficients with the same sets, freed of what the ridge and rounding have done to them.
-
-        Iterative refinement: the residual of f + b = y o on the free rows is solved for with the ridge, again and
-        again; each turn takes out nearly all that the ridge left in. As they are where a coefficient would leave its
-        bounds.
-        """
-        problem = system.problem
-        a = problem.signs * beta
-        free = np.flatnonzero((a > 0) & (a < problem.costs))
-        if not self.refinements or not len(free):
-            return beta
-        self.counter.used += 1
-        K = system.K[np.ix_(free, free)]
-        A = np.asfortranarray(K)
-        A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
-        inverse = systems.solve_positive(A, np.asfortranarray(np.eye(len(free))))
-        ones = inverse.sum(axis=1)
-        wanted = (problem.signs * problem.margins)[free]
-        f, new = system.outputs(beta)[free], beta.copy()
-        b = float((wanted - f).mean())
-        for _ in range(self.refinements):
-            step = inverse @ (wanted - f - b)
-            change = (float(step.sum()) - (problem.total - float(new.sum()))) / float(ones.sum())
-            step -= change * ones
-            new[free] += step
-            b += change
-            f += K @ step
-        inside = problem.signs[free] * new[free]
-        return new if ((inside > 0) & (inside < problem.costs[free])).all() else beta
-
-    def _certified(self, beta: Array, f: Array, method: str) -> Solution:
-        used = self.counter.used
-        return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
-
 
 def _width(largest: float) -> float:
     """Return the width of the band to start from where a good start is there."""
@@ -516,8 +416,3 @@ def _full_rank(K: Array, most: int) -> bool:
     scale = float(K.diagonal()[:size].max())
     rank = lapack.dpstrf(np.asfortranarray(K[:size, :size]), lower=1, tol=PROBE_TOLERANCE * scale)[2]
     return bool(rank >= FULL_RANK * size)
-
-
-def gap_of(solution: Solution) -> float:
-    """Return the relative duality gap, infinite where there is none."""
-    return math.inf if solution.gap is None else solution.gap

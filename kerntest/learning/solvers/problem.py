@@ -25,8 +25,6 @@ import math
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass as compiled
-from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -48,10 +46,6 @@ Target: TypeAlias = "tuple[Array, Array, float]"
 AT_BOUND = 1e-12
 # The sum of the coefficients may be wrong by so much of the sum of their sizes.
 ROUNDING = 1e-14
-# What a curvature that is not positive is replaced by, in units of the largest diagonal entry.
-LEAST_CURVATURE = 1e-12
-# Steps of pairs, in units of the number of rows, and at least so many; bytes of the rows of the matrix that are kept.
-STEPS, LEAST_STEPS, PAIRS_KEPT_BYTES = 100, 100_000, 2 * 10**8
 # Entries of the matrix made at once.
 BLOCK = 2**18
 # Gathering a row costs about as much as multiplying by so many.
@@ -480,59 +474,3 @@ class CachedSystem(System):
     def _completed(self, rows: NDArray[np.intp], beta: Array, beta_free: Array) -> Array:
         kept = bool((rows >= 0).all())
         return self.product + (self._kept_product(rows, beta_free) if kept else self.outputs(beta - self._bounded))
-
-
-def solve_indefinite(
-    matrix: Matrix, problem: Problem, *, tolerance: float = 1e-3, kept_bytes: int = PAIRS_KEPT_BYTES
-) -> Solution:
-    """Return a stationary point of a matrix that is not positive semi-definite, with its `violation` in place of a gap.
-
-    Sequential minimal optimisation: two coefficients move at a time, the one that may rise with the largest
-    v_i = y_i o_i - f_i, and of those that may fall the one that gains most by the second-order estimate. Where the curvature
-    K_ii + K_jj - 2 K_ij is not positive, a small positive number takes its place, and the pair moves until a bound stops it.
-    The end is a stationary point: no pair can gain. The problem is not convex then, and no duality gap bounds what is lost.
-    See Fan, Chen and Lin (2005); Lin and Lin (2003) on kernels like the sigmoid.
-
-    Rows of the matrix used longest ago make room for others. Cost: O(n) for each pair, and n kernel values for each row that
-    is not kept.
-    """
-    n, iterations = len(problem), 0
-    # A start with the right sum, few coefficients not zero: rows of its sign filled one after the other.
-    sign = np.sign(problem.total)
-    wanted = np.where(problem.signs * sign > 0, problem.costs, 0.0)
-    beta = np.asarray(sign * np.clip(abs(problem.total) - (np.cumsum(wanted) - wanted), 0.0, wanted))
-    v = problem.signs * problem.margins - matrix.outputs(beta)
-    # beta lies between these.
-    high = np.where(problem.signs > 0, problem.costs, 0.0)
-    low = high - problem.costs
-    diagonal = matrix.diagonal
-    least = LEAST_CURVATURE * max(float(np.abs(diagonal).max()), np.finfo(np.float64).tiny)
-
-    @lru_cache(maxsize=max(2, kept_bytes // (8 * n)))
-    def row_of(i: int) -> Array:
-        return np.asarray(matrix.rows(np.array([i]))[0])
-
-    while iterations < max(STEPS * n, LEAST_STEPS):
-        rising = np.where(beta < high, v, -np.inf)
-        i = int(np.argmax(rising))
-        above = rising[i] - np.where(beta > low, v, np.inf)
-        if float(above.max()) <= tolerance:
-            break
-        row = row_of(i)
-        curvature = np.maximum(diagonal[i] + diagonal - 2.0 * row, least)
-        j = int(np.argmax(np.where(above > 0, above * above / curvature, -1.0)))
-        step = min(above[j] / curvature[j], high[i] - beta[i], beta[j] - low[j])
-        beta[i], beta[j] = _moved(beta[i], step, low[i], high[i]), _moved(beta[j], -step, low[j], high[j])
-        v -= step * (row - row_of(j))
-        iterations += 1
-    # What many steps added up is computed once more.
-    method = "sequential minimal optimisation"
-    found = problem.certified(beta, matrix.outputs(beta), tolerance=tolerance, iterations=iterations, method=method)
-    return replace(found, gap=None, converged=found.violation <= 1.01 * tolerance)
-
-
-def _moved(value: float, step: float, low: float, high: float) -> float:
-    """Return value + step, exactly at a bound where it is next to one."""
-    value += step
-    near = AT_BOUND * (high - low)
-    return low if value < low + near else high if value > high - near else value

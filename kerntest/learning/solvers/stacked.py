@@ -20,7 +20,8 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 
-from kerntest.learning.solvers.problem import AT_BOUND, LEAST_CURVATURE, ROUNDING, Solution
+from kerntest.learning.solvers.pairs import LEAST_CURVATURE
+from kerntest.learning.solvers.problem import AT_BOUND, ROUNDING, Solution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +173,7 @@ def _from_means(K: Array, y: Array, C: Array) -> tuple[NDArray[np.bool_], NDArra
 
 
 def _by_pairs(stack: Stack, steps: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which rows are free and which at their upper bound after so many steps, as `problem.solve_indefinite`'s."""
+    """Return which rows are free and which at their upper bound after so many steps, as `pairs.descend`'s."""
     matrices, y, C = stack
     problems, diagonal = np.arange(len(y)), matrices.diagonal(axis1=1, axis2=2).copy()
     beta, v, high = np.zeros(y.shape), y.copy(), np.where(y > 0, C, 0.0)

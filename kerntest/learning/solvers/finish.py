@@ -1,0 +1,184 @@
+"""From a guess to a certified duality gap, by an active set method in double precision on the exact matrix.
+
+The rows that may be free are solved alone, with the others held at their bounds, and one pass over the support vectors
+gives all outputs, and with them the duality gap. Where it is not yet small enough, the rows that violate their margins
+join and the same is done again; as rows only join, and each turn is optimal over them, the dual objective never falls.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from kerntest.learning.solvers import problem as systems
+from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
+from kerntest.learning.solvers.problem import Problem, Solution
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.kernels.base import Array
+    from kerntest.matrices.matrix import Matrix
+
+# Turns, rows that may join in one, and systems of the active set method without progress.
+TURNS, JOIN, PATIENCE = 40, 50, 3
+# Turns without a smaller gap after which no further one will help.
+IDLE = 4
+# The ridge leaves so much of the tolerance; a cost counts as at most so many times the largest coefficient.
+RIDGE_SHARE, COST_SHARE = 0.05, 100.0
+# The width of the band to solve a part anew from, and the least ridge that it stands for.
+AGAIN_WIDTH, AGAIN_RIDGE = 0.01, 1e-3
+# Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor
+# of equal rows keeps no more digits of a smaller one than rounding leaves.
+LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
+# Bytes for each entry of the matrix of the free rows: itself, and its factor.
+ENTRY_BYTES = 24
+
+
+class Finish:
+    """What certifies guesses at the solution of one problem."""
+
+    def __init__(
+        self, matrix: Matrix, problem: Problem, counter: systems.Counter, tolerance: float, kept_bytes: int
+    ) -> None:
+        self.matrix, self.problem, self.counter = matrix, problem, counter
+        self.tolerance, self.kept_bytes, self.largest = tolerance, kept_bytes, float(problem.costs.max())
+        diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
+
+    def certified(self, guess: Point, width: float, exact: bool) -> Solution:
+        """Return the certified solution, the best one met where the certificate was not reached.
+
+        `exact` says whether the guess has outputs of the exact matrix in double precision; `width` is that of the band from
+        which Newton's method goes on over the free rows, 0 if their sets are right already.
+        """
+        problem, working, upper, turns, idle = self.problem, guess.sets.free.copy(), guess.sets.upper, 0, 0
+        self.refinements, self.wrong, self.violation = 0, 0, 0.1 * self.tolerance
+        beta, f, best = problem.feasible(guess.coefficients), None, None
+        if exact:
+            change = beta - guess.coefficients
+            f = guess.outputs + self.matrix.outputs(change) if np.count_nonzero(change) else guess.outputs
+            best = self._certified(beta, f, guess.method)
+        while best is None or not best.converged:
+            rows = np.flatnonzero(working)
+            if turns == TURNS or ENTRY_BYTES * len(rows) ** 2 > self.kept_bytes:
+                break
+            turns += 1
+            try:
+                b = guess.intercept if best is None else best.intercept
+                beta, f = self._turn(rows, upper, beta, f, b=b, width=width)
+            except LinAlgError:
+                if best is None:
+                    raise
+                break
+            found = self._certified(beta, f, guess.method)
+            better = best is None or gap_of(found) < gap_of(best)
+            # After rows have joined, the gap may widen for a while.
+            idle = 0 if better or self.wrong else idle + 1
+            best = found if better or best is None else best
+            if idle > IDLE:
+                break
+            # Rows that violate their margins join; if there are none, the systems were not exact enough.
+            slack = problem.slack(f, found.intercept)
+            a = problem.signs * beta
+            upper, width = a >= problem.costs, 0.0
+            # A row between its bounds is wrong on either side of its margin.
+            wrong = np.where(upper, -slack, np.where(a > 0, np.abs(slack), slack))
+            wrong[working] = 0.0
+            self.wrong = count = int(np.count_nonzero(wrong > self.violation))
+            if count:
+                # As many that are nearly wrong join too: they will be wrong next.
+                wrong[working] = -np.inf
+                most = min(2 * count + JOIN, len(wrong) - len(rows))
+                working[np.argpartition(-wrong, most - 1)[:most]] = True
+            else:
+                self.refinements, self.violation = self.refinements + 2, 0.1 * self.violation
+        return best or self._certified(beta, self.matrix.outputs(beta), guess.method + ", unfinished")
+
+    def _turn(
+        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, *, b: float, width: float
+    ) -> tuple[Array, Array]:
+        """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
+        problem, fixed = self.problem, beta.copy()
+        if f is None:
+            fixed = np.where(upper, problem.signs * problem.costs, 0.0)
+        fixed[rows] = 0.0
+        wanted, positive = problem.total - float(fixed.sum()), problem.signs[rows] > 0
+        costs = problem.costs[rows]
+        if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
+            # Coefficients of these rows cannot have the right sum within their bounds.
+            return beta, self.matrix.outputs(beta)
+        K = self.matrix.square(rows)
+        given = self.matrix.outputs(fixed) if f is None else f + self.matrix.outputs(fixed - beta)
+        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * given[rows], wanted)
+        inside = fixed.copy()
+        if len(rows):
+            inside[rows] = self._solved(K, part, beta[rows], b=b, width=width)
+        new = problem.feasible(inside)
+        return new, given + self.matrix.outputs(new - fixed)
+
+    def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
+        """Return the coefficients that solve a dense problem."""
+        system, tolerance, a = systems.DenseSystem(K, part, self.counter), self.violation, part.signs * beta
+        # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
+        largest = min(self.largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or self.largest)
+        ridge = max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
+        point = None
+        if not width:
+            sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
+            point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
+        if point is None or not point.reached:
+            finish = ridge, tolerance
+            point = newton(
+                system,
+                beta,
+                K @ beta,
+                b,
+                start=width or max(AGAIN_WIDTH, AGAIN_RIDGE * largest),
+                steps=200,
+                finish=finish,
+            )
+        return self._refined(system, point.coefficients, ridge)
+
+    def _refined(self, system: systems.DenseSystem, beta: Array, ridge: float) -> Array:
+        """Return coefficients with the same sets, freed of what the ridge and rounding have done to them.
+
+        Iterative refinement: the residual of f + b = y o on the free rows is solved for with the ridge, again and
+        again; each turn takes out nearly all that the ridge left in. As they are where a coefficient would leave its
+        bounds.
+        """
+        problem = system.problem
+        a = problem.signs * beta
+        free = np.flatnonzero((a > 0) & (a < problem.costs))
+        if not self.refinements or not len(free):
+            return beta
+        self.counter.used += 1
+        K = system.K[np.ix_(free, free)]
+        A = np.asfortranarray(K)
+        A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
+        inverse = systems.solve_positive(A, np.asfortranarray(np.eye(len(free))))
+        ones = inverse.sum(axis=1)
+        wanted = (problem.signs * problem.margins)[free]
+        f, new = system.outputs(beta)[free], beta.copy()
+        b = float((wanted - f).mean())
+        for _ in range(self.refinements):
+            step = inverse @ (wanted - f - b)
+            change = (float(step.sum()) - (problem.total - float(new.sum()))) / float(ones.sum())
+            step -= change * ones
+            new[free] += step
+            b += change
+            f += K @ step
+        inside = problem.signs[free] * new[free]
+        return new if ((inside > 0) & (inside < problem.costs[free])).all() else beta
+
+    def _certified(self, beta: Array, f: Array, method: str) -> Solution:
+        used = self.counter.used
+        return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
+
+
+def gap_of(solution: Solution) -> float:
+    """Return the relative duality gap, infinite where there is none."""
+    return math.inf if solution.gap is None else solution.gap
