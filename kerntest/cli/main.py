@@ -27,7 +27,7 @@ PROGRAM = "kerntest"
 COMPLETION_VARIABLE = "_KERNTEST_COMPLETE"
 # What ends a run early, and is told; the exit code is that of a shell, 128 and the number of the signal.
 ENDINGS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
-SECONDS_TO_UNWIND = 0.2
+SECONDS_TO_UNWIND, SECONDS_TO_ANSWER = 0.2, 1.5
 # Held by the thread that tells of a failure, so that an interruption is told once, and whole.
 _telling = threading.Lock()
 _told = threading.Event()
@@ -149,13 +149,17 @@ def _see_to_the_end(seen: int, unwinding: threading.Event, endings: dict[int, st
     A signal that comes just before the main thread waits for a lock, after Python has looked for signals, does not end the
     waiting; and unwinding does not end the process by itself: a pool of threads is left only when its threads are done.
     """
-    main = threading.main_thread().ident
+    main, since = threading.main_thread().ident, None
     while main is not None and (number := os.read(seen, 1)[0]) in endings:
         if unwinding.wait(SECONDS_TO_UNWIND):
             time.sleep(SECONDS_TO_UNWIND)
             # A stderr that nobody reads may hold up the telling, but not the end.
             _telling.acquire(timeout=1.0)
             _leave_at_once(console.SHELL_SIGNAL + number, "" if _told.is_set() else f"{endings[number]}\n")
+        since = time.monotonic() if since is None else since
+        if time.monotonic() - since > SECONDS_TO_ANSWER:
+            # The main thread is inside a factorisation or a product, for who knows how long.
+            _leave_at_once(console.SHELL_SIGNAL + number, f"{endings[number]}\n")
         signal.pthread_kill(main, number)
 
 

@@ -16,7 +16,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and device
 
 # `kerntest` with a stand-in for the numerics, whose behaviour the name of the first file chooses.
 PROGRAM = """
-import faulthandler, signal, sys, threading, time, types
+import faulthandler, hashlib, signal, sys, threading, time, types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from example_results import two_sample_result
@@ -36,6 +36,9 @@ def mmd_test(x, y, **options):
             futures = [pool.submit(work) for _ in range(2)]
             print("ready", file=sys.stderr, flush=True)
             futures[0].result()
+    if x == "deaf":
+        print("ready", file=sys.stderr, flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
     if x == "bar":
         with ThreadPoolExecutor(1) as pool:
             pool.submit(work)
@@ -129,6 +132,15 @@ def test_a_closed_stdout_is_141_and_silent(arguments):
     # The shell shows a death by signal 13 as 128 + 13 = 141.
     assert code == -signal.SIGPIPE
     assert err == b""
+
+
+@posix
+def test_an_interruption_ends_what_does_not_listen():
+    with started("mmd", "deaf", "y") as process:
+        until_ready(process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=600)
+    assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
 
 
 @posix

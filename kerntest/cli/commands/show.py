@@ -11,6 +11,7 @@ import click
 
 import kerntest
 from kerntest.cli import options as common
+from kerntest.cli.console import progress_bar
 from kerntest.cli.manual import DocumentedCommand, Manual
 from kerntest.cli.run import Run, check_stdin
 from kerntest.errors import UsageError
@@ -56,7 +57,8 @@ def inspect_file(file: str, **options: Any) -> None:
     run = Run(options)
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     if not _is_model(Path(file)):
-        report = kerntest.inspect_table(file, **options)
+        with progress_bar(quiet=False, doing="inspecting"):
+            report = kerntest.inspect_table(file, **options)
         shown = (";".join(f"{level.value}={level.count}" for level in column.levels) for column in report.columns)
         rows = [{**one.to_dict(), "levels": levels} for one, levels in zip(report.columns, shown, strict=True)]
         run.tell(report, rows)
