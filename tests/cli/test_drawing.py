@@ -5,7 +5,7 @@ import re
 import pytest
 from rich.cells import cell_len as cells
 
-from kerntest.report.drawing import summary_html, summary_text
+from kerntest.report.drawing import _shortened, html_page, summary_html, summary_markdown, summary_text
 from kerntest.report.summaries.words import Cell, ResultTable, Summary
 
 TABLE = ResultTable(
@@ -64,20 +64,21 @@ def test_a_wide_page_has_one_line_each():
     )
 
 
-def test_a_narrow_page_breaks_texts_between_words_and_names_behind_their_parts():
+def test_a_narrow_page_has_texts_below_their_rows_and_shortens_names():
     assert drawn(42) == (
         "A title that may be long\n"
         "  label  a text of 50 % with some more\n"
         "         words behind it\n"
         "         goes on\n"
         "A table with a title\n"
-        "  column          東京  what it is    kind\n"
-        "  a_long_name_     1.5  it goes on    x\n"
-        "  of-a.column           for 12 % of\n"
-        "                        the line and\n"
-        "                        further\n"
-        "  größe         -20.25  short         yy\n"
-        "  城市               3  e\u0301te\u0301           z\n"
+        "  column                     東京  kind\n"
+        "  a_long_name_of-a.column     1.5  x\n"
+        "    it goes on for 12 % of the line and\n"
+        "    further\n"
+        "  größe                    -20.25  yy\n"
+        "    short\n"
+        "  城市                          3  z\n"
+        "    e\u0301te\u0301\n"
         "  a note that takes more than one line on\n"
         "  a narrow page, and is set in\n"
         "Decision: what was decided, in a sentence\n"
@@ -85,6 +86,53 @@ def test_a_narrow_page_breaks_texts_between_words_and_names_behind_their_parts()
         "  -  the first warning, which is long\n"
         "     enough to be broken\n"
         "  -  second\n"
+    )
+    assert "  a_long_...column         1.5  x\n" in drawn(36)
+    assert "  no room for whole names: --json\n  has all\n" in drawn(36)
+
+
+@pytest.mark.parametrize(
+    "name", ["a_rather_long_name_of_a_column", "東京の温度センサー_東京の温度センサー", "x" * 50, "é" * 44]
+)
+def test_a_shortened_name_is_never_wider_than_its_column(name):
+    for most in range(1, 50):
+        short = _shortened(name, most)
+        assert cells(short) <= most
+        assert (short == name) == (cells(name) <= most)
+        if most >= 8 and short != name:
+            beginning, end = short.split("...")
+            assert name.startswith(beginning)
+            assert name.endswith(end)
+            assert beginning
+            assert end
+
+
+def test_shortened_names_stay_apart_if_there_is_a_way():
+    def column(*names, width=30):
+        table = ResultTable((("column", "name"), ("n", "number")), tuple((name, "1" * 10) for name in names))
+        lines = drawn(width, summary=Summary("t", (), "", (), (table,))).splitlines()
+        return [line.split()[0] for line in lines[2:-2]]
+
+    assert column("a_column_of_the_year_2025_in_all", "another") == ["a_colum...in_all", "another"]
+    # They differ at their beginnings, or at their ends, alone.
+    assert column(*(f"abcdefghij{k}xxxxxxxxxxxxxxxxxxxxxxxxxxx" for k in "123")) == [
+        f"abcdefghij{k}xx..." for k in "123"
+    ]
+    assert column(*(f"xxxxxxxxxxxxxxxxxxxxxxxxxxx{k}abcdefghij" for k in "123")) == [
+        f"...xx{k}abcdefghij" for k in "123"
+    ]
+
+
+def test_numbers_are_left_out_before_names_are_unreadable():
+    columns = (("x", "name"), ("y", "name"), *((f"n{k}", "number") for k in range(6)))
+    row = ("a_name_of_some_length", "b_name_of_some_length", *("1.234",) * 6)
+    table = ResultTable(columns, (row,), keep="n1")
+    text = drawn(60, summary=Summary("t", (), "", (), (table,)))
+    assert text == (
+        "t\n"
+        "  x                  y                     n0     n1     n2\n"
+        "  a_name_...length   b_name_...length   1.234  1.234  1.234\n"
+        "  no room for n3, n4, n5, whole names: --json has all\n"
     )
 
 
@@ -131,3 +179,21 @@ def test_words_are_no_tags_in_html():
     for word in ("h", "c", "t", "n", *"12345"):
         assert f"&lt;{word}&gt;" in shown
         assert f"<{word}>" not in shown
+
+
+def test_words_are_no_marks_in_markdown():
+    table = ResultTable(
+        (("a|b", "name"), ("n", "number")), (("*x* | `y`", "1"), (Cell("_z", "chosen"), "2")), "#t", ("[n](u)",)
+    )
+    shown = summary_markdown(Summary("<h>", (("a_b", "$c$"), ("", "~~d~~")), "no *", ("w",), (table,)))
+    assert shown == (
+        "## \\<h\\>\n\n|  |  |\n| --- | --- |\n| a_b | \\$c\\$ |\n|  | \\~\\~d\\~\\~ |\n\n**\\#t**\n\n"
+        "| a\\|b | n |\n| --- | ---: |\n| \\*x\\* \\| \\`y\\` | 1 |\n| \\_z | 2 |\n\n- \\[n\\](u)\n\n"
+        "**Decision: no \\***\n\nWarnings:\n\n- w\n"
+    )
+
+
+def test_a_page_of_html_is_whole():
+    page = html_page(Summary("<t>", (), "d", ()))
+    assert page.startswith('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>&lt;t&gt;</title>')
+    assert summary_html(Summary("<t>", (), "d", ())) in page

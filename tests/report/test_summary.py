@@ -18,7 +18,7 @@ from kerntest.report.summaries.test_summary import (
     contents_lines,
     decision_sentence,
     discrepancy_text,
-    explanation_lines,
+    explanation_table,
     notes_of,
     two_sample_summary,
 )
@@ -212,16 +212,26 @@ def test_columns_are_told_with_their_effects(tested, told):
         ColumnEffect(f"c{place}", "delta", 9.0, 0.001, 0.01, 0.02 if place < tested else None, 0.5)
         for place in range(14)
     )
-    lines = explanation_lines(Explanation(columns, ()))
-    without = "  without it p = 0.02" if tested else ""
-    assert lines[0] == ("each column", f"c0   effect 0.5     alone p = 0.01  {without}".rstrip())
-    assert lines[12] == ("", "and 2 more; largest effect first, X -> Y; p alone is corrected for all columns")
+    table = explanation_table(Explanation(columns, ()))
+    assert [heading for heading, _ in table.columns] == [
+        "column",
+        "effect",
+        "p alone",
+        *["p without"] * bool(tested),
+        "X -> Y",
+    ]
+    assert table.rows[0] == ("c0", "0.5", "0.01", *["0.02"] * bool(tested), "")
+    assert table.rows[11][3:] == (*[("0.02" if tested > 11 else "-")] * bool(tested), "")
+    assert len(table.rows) == 12
+    assert table.notes[0] == "and 2 more: --json has all"
+    assert table.notes[1].startswith("p alone: of the column by itself, corrected for all columns")
+    assert ("p without" in table.notes[1]) == bool(tested)
     notes = notes_of(two_sample_result(0.01, explanation=Explanation(columns, ())))
     assert [note for note in notes if note.startswith("  c")] == [
         f"  c{place}: effect 0.5, z = 9, p = 0.001, corrected 0.01: delta" for place in range(14)
     ]
     left = f"tests of all without one column: {told}, for so large tables; exclude='COLUMN' makes one"
-    assert lines[13:] == ([] if told is None else [("", left)])
+    assert table.notes[2:] == (() if told is None else (left,))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from kerntest.errors import counted, either, option
 from kerntest.report.results.record import ALL_PERMUTATIONS
 from kerntest.report.summaries.words import (
     COLUMNS_SHOWN,
-    NAME_SHOWN,
     Cell,
     ResultTable,
     Summary,
@@ -145,9 +144,11 @@ def two_sample_summary(result: record.TwoSampleResult) -> Summary:
     ]
     if result.minimum_effect is not None:
         lines.append(("minimum", minimum_text(result.minimum_effect, result.kernel)))
+    tables = []
     if result.explanation is not None:
-        lines += explanation_lines(result.explanation)
-    return _summary("Two-sample test (maximum mean discrepancy)", result, lines)
+        lines += typical_rows(result.explanation)
+        tables.append(explanation_table(result.explanation))
+    return _summary("Two-sample test (maximum mean discrepancy)", result, lines, *tables)
 
 
 def decision_sentence(
@@ -192,31 +193,46 @@ def minimum_text(minimum: record.MinimumEffect, kernel: str) -> str:
     )
 
 
-def explanation_lines(explanation: record.Explanation) -> list[tuple[str, str]]:
-    """Return the columns by how much each differs alone, what they were and are, and the most typical rows."""
-    shown, typical = explanation.columns[:COLUMNS_SHOWN], []
-    width, texts = min(max(len(visible(effect.column)) for effect in shown), NAME_SHOWN), []
-    for effect in shown:
-        without = "" if effect.p_without is None else f"  without it p = {number(effect.p_without)}"
-        alone = f"effect {number(effect.effect_size, 3):6}  alone p = {number(effect.p_adjusted):6}{without}"
-        texts.append(f"{visible(effect.column):{width}}  {alone}".rstrip())
-        if effect.x is not None and effect.y is not None:
-            texts += [f"  {line}" for line in contents_lines(effect.x, effect.y)]
-    columns = len(explanation.columns)
-    more = f"and {columns - COLUMNS_SHOWN} more; " * (columns > COLUMNS_SHOWN)
-    texts.append(f"{more}largest effect first, X -> Y; p alone is corrected for all columns")
-    untested = sum(effect.p_without is None for effect in explanation.columns)
-    if untested and columns > 1:
-        which = "none" if untested == columns else "the first only"
-        texts.append(
-            f"tests of all without one column: {which}, for so large tables; {option('exclude', 'COLUMN')} makes one"
-        )
+def typical_rows(explanation: record.Explanation) -> list[tuple[str, str]]:
+    """Return the most typical rows of each sample."""
+    typical = []
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
         rows = [row for row in explanation.rows if row.sample == sample]
         unit = "rows" if any(row.line is None for row in rows) else "lines"
         places = (f"{row.line or row.row}{f' of {visible(row.file)}' if row.file else ''}" for row in rows)
         typical.append(f"{visible(sample)}: {unit} {', '.join(places)}")
-    return [*labelled("each column", texts), *labelled("typical rows", typical)]
+    return labelled("typical rows", typical)
+
+
+def explanation_table(explanation: record.Explanation) -> ResultTable:
+    """Return the columns by how much each differs alone, with what they were and are."""
+    columns, rows = explanation.columns, []
+    untested = sum(effect.p_without is None for effect in columns)
+    numbers = ["effect", "p alone", *(["p without"] if untested < len(columns) else [])]
+    for effect in columns[:COLUMNS_SHOWN]:
+        found = (number(effect.effect_size, 3), number(effect.p_adjusted), _or_absent(effect.p_without))
+        told = "" if effect.x is None or effect.y is None else "; ".join(contents_lines(effect.x, effect.y))
+        rows.append((visible(effect.column), *found[: len(numbers)], told))
+    notes = [f"and {len(columns) - COLUMNS_SHOWN:,} more: --json has all"] if len(columns) > COLUMNS_SHOWN else []
+    notes.append("p alone: of the column by itself, corrected for all columns")
+    if untested < len(columns):
+        notes[-1] += "; p without: of all other columns together"
+    if untested and len(columns) > 1:
+        which = "none" if untested == len(columns) else "the first only"
+        notes.append(
+            f"tests of all without one column: {which}, for so large tables; {option('exclude', 'COLUMN')} makes one"
+        )
+    return ResultTable(
+        (("column", "name"), *((name, "number") for name in numbers), ("X -> Y", "text")),
+        tuple(rows),
+        "Each column, the largest effect first:",
+        tuple(notes),
+        keep="effect",
+    )
+
+
+def _or_absent(p_value: float | None) -> str:
+    return ABSENT if p_value is None else number(p_value)
 
 
 def contents_lines(x: record.ColumnContents, y: record.ColumnContents) -> list[str]:
