@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from kerntest.errors import either
 from kerntest.report.summaries.words import Cell
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _fitted(table: ResultTable, width: int) -> tuple[ResultTable, list[int]]:
         columns = zip([headings[0], *ascii_lowercase[: len(rows)]], (kind for _, kind in table.columns), strict=True)
         table = replace(table, columns=tuple(columns), rows=rows)
         if _least(table, LEAST) > width:
-            return replace(table, rows=(), notes=("too wide: --json has it",)), _sizes(table)
+            return replace(table, rows=(), notes=(f"too wide: {either('--json', 'to_dict()')} has it",)), _sizes(table)
     elif _least(table, READABLE) > width:
         table, hidden = _with_fewer_numbers(table, width)
     sizes, kinds = _sizes(table), [kind for _, kind in table.columns]
@@ -171,7 +172,7 @@ def _fitted(table: ResultTable, width: int) -> tuple[ResultTable, list[int]]:
     widths = [max(min(size, room), 1) if kind in LEAST else size for size, kind in zip(sizes, kinds, strict=True)]
     rows = _within(table, dict(zip(range(len(kinds)), widths, strict=True)))
     lost = [hidden] * bool(hidden) + ["whole names"] * (rows != table.rows)
-    told = (f"no room for {', '.join(lost)}: --json has all",) if lost else ()
+    told = (f"no room for {', '.join(lost)}: {either('--json', 'to_dict()')} has all",) if lost else ()
     return replace(table, rows=rows, notes=(*told, *table.notes)), widths
 
 

@@ -88,7 +88,7 @@ def test_a_narrow_page_has_texts_below_their_rows_and_shortens_names():
         "  -  second\n"
     )
     assert "  a_long_...column         1.5  x\n" in drawn(36)
-    assert "  no room for whole names: --json\n  has all\n" in drawn(36)
+    assert "  no room for whole names:\n  to_dict() has all\n" in drawn(36)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_numbers_are_left_out_before_names_are_unreadable():
         "t\n"
         "  x                  y                     n0     n1     n2\n"
         "  a_name_...length   b_name_...length   1.234  1.234  1.234\n"
-        "  no room for n3, n4, n5, whole names: --json has all\n"
+        "  no room for n3, n4, n5, whole names: to_dict() has all\n"
     )
 
 

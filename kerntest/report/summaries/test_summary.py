@@ -213,7 +213,9 @@ def explanation_table(explanation: record.Explanation) -> ResultTable:
         found = (number(effect.effect_size, 3), number(effect.p_adjusted), _or_absent(effect.p_without))
         told = "" if effect.x is None or effect.y is None else "; ".join(contents_lines(effect.x, effect.y))
         rows.append((visible(effect.column), *found[: len(numbers)], told))
-    notes = [f"and {len(columns) - COLUMNS_SHOWN:,} more: --json has all"] if len(columns) > COLUMNS_SHOWN else []
+    more, notes = len(columns) - COLUMNS_SHOWN, []
+    if more > 0:
+        notes.append(f"and {more:,} more: {either('--json', 'to_dict()')} has all")
     notes.append("p alone: of the column by itself, corrected for all columns")
     if untested < len(columns):
         notes[-1] += "; p without: of all other columns together"
