@@ -7,6 +7,7 @@ import operator
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import fields
 from itertools import chain, combinations, product
@@ -19,7 +20,7 @@ from kerntest.cli.options import Value, contradiction, option
 from kerntest.dataclass import dataclass
 from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.results.record import flatten
-from kerntest.report.summaries.words import plan_notes, plan_summary, show_time, visible
+from kerntest.report.summaries.words import plan_notes, plan_summary, show_times, visible
 from kerntest.report.write import (
     ROW_FORMATS,
     STANDARD_OUTPUT,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     import click
 
     from kerntest.cli.options import AnyCommand
-    from kerntest.engines.engine import Plan
+    from kerntest.engines.plan import Plan
     from kerntest.report.results.record import Record, Result
     from kerntest.report.summaries.words import Summary
 
@@ -54,6 +55,8 @@ TOLD = {"table", "markdown", "html"}
 OTHERS = {".xlsx", ".xls", ".feather", ".arrow", ".pdf", ".docx", ".png", ".svg", ".kt", ".tsv", ".yaml", ".xml"}
 # A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
 ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT, LONG = 15_000, 10.0, 300.0
+# Processor seconds that loading the program takes, at most.
+LOADING = 0.5
 # Parameters that the engine takes before a command runs.
 ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
 VERDICTS = ("reject", "accept")
@@ -376,9 +379,12 @@ class ComputingCommand(DocumentedCommand):
         if only_plan and quiet:
             raise contradiction("--dry-run and -q contradict each other")
         patience = SECONDS_TO_WAIT if is_terminal(sys.stderr) else LONG
+        # What loading the program and reading the table have taken belongs to the time of the command.
+        started = max(0.0, time.process_time() - LOADING)
 
         def planned(plan: Plan) -> None:
-            seconds = plan.seconds or 0.0
+            plan = plan.later(time.process_time() - started)
+            seconds = plan.seconds
             if only_plan:
                 run = Run({"output_format": ctx.params["output_format"]})
                 run.tell(plan, [plan.to_dict() | {"work": "; ".join(plan.work)}], plan_summary(plan))
@@ -390,7 +396,7 @@ class ComputingCommand(DocumentedCommand):
                 # Nobody should find out by waiting.
                 tests = plan.method == "exact" and plan.command in {"mmd", "hsic"} and seconds > LONG
                 others = "; --method features takes any number of rows" if tests else ""
-                takes = f"this takes {show_time(plan.seconds)} ({plan.where})"
+                takes = f"this takes {show_times(*plan.seconds_range)} ({plan.where})"
                 say(f"{takes}; --dry-run shows the plan{others}", label="note")
 
         with kerntest.compute_on(

@@ -2,9 +2,6 @@
 
 An engine knows no statistics: it runs independent pieces of work, on threads of this process or elsewhere (`dask`, `gpu`),
 and hands back their results in the order of the work, so that sums have a fixed order whatever runs side by side.
-
-A plan says beforehand what a computation will take. Whoever computes counts bytes and operations; what an operation takes
-was measured once (`COSTS`), and how fast this machine is beside that one a small Gram matrix tells.
 """
 
 from __future__ import annotations
@@ -13,22 +10,22 @@ import math
 import os
 import re
 import sys
-import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import asdict
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError, option
+
+if TYPE_CHECKING:
+    from kerntest.engines.plan import Plan
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -188,6 +185,11 @@ def one_blas_thread() -> Any:
     return _controller(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
+def loaded_blas() -> list[dict[str, Any]]:
+    """Return what is known of the BLAS libraries that are loaded."""
+    return [one for one in _controller(len(sys.modules)).info() if one.get("user_api") == "blas"]
+
+
 @lru_cache(maxsize=1)
 def _controller(modules: int) -> ThreadpoolController:  # noqa: ARG001 - what was found is kept for as many modules
     """Return what holds BLAS back. Finding the libraries takes 2 ms: done again only when more modules are loaded."""
@@ -227,8 +229,6 @@ _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE
 PROGRAM_BYTES, SMALLEST = 130 * 10**6, 2 * 10**8
 # What reading text takes besides the text itself, for each value: numbers, their text, and where their rows begin.
 BYTES_A_VALUE = 48
-# A table on its way from the file to the rows that are computed with: bytes for each number.
-TABLE_BYTES = 64
 
 
 def parse_memory(amount: str | int) -> int:
@@ -298,126 +298,3 @@ def fitting(engine: Engine, held: Callable[[int], float], *, what: str, hint: st
     while engine.name == "local" and threads > 1 and PROGRAM_BYTES + held(threads) > engine.memory:
         threads -= 1
     return engine if threads == engine.threads else Engine(threads, engine.memory)
-
-
-# Plans
-
-# Seconds of one operation on one thread of a Xeon of 2.1 GHz with OpenBLAS (kerntest's own passes, timed at n = 1,000 to
-# 8,000 and solved for the operations).
-COSTS = {
-    # The distance of two rows with all that is done once for a pair of them; a kernel of this distance, with its sums.
-    "distance": 5e-9,
-    "kernel": 1.5e-9,
-    # An entry of a matrix in a block of lags, Fourier transform included; the product of two of them.
-    "lag": 4e-9,
-    "pair": 0.5e-9,
-    # A multiplication with an addition inside a product of matrices.
-    "product": 1e-10,
-    # An entry of a matrix found at its relabelled place.
-    "relabelled": 1.3e-9,
-    # A cube of the rows in an eigendecomposition, per entry of that cube.
-    "spectrum": 4e-10,
-}
-# The rows, columns and seconds of the small Gram matrix on that machine; on a GPU one must be large to take any time.
-PROBE_ROWS, PROBE_COLUMNS, PROBE_SECONDS, GPU_ROWS = 512, 16, 2e-3, 8192
-# Starting a cluster of processes on this machine, in seconds.
-CLUSTER_START = 4.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A computation before it begins.
-
-    Parameters
-    ----------
-    schema, command : str
-    method : str
-        "exact" or "features"; of a learner, how it is solved.
-    engine, where : str
-        "local", "gpu" or "dask"; and in words.
-    dtype : str
-    rows, columns : int
-    work : tuple of str
-        What will be computed, step by step.
-    memory_bytes : int
-        What it takes in one process, about.
-    memory_limit : int or None
-        What was allowed.
-    seconds : float
-        About how long, mostly within a factor of three.
-    """
-
-    schema: str
-    command: str
-    method: str
-    engine: str
-    where: str
-    dtype: str
-    rows: int
-    columns: int
-    work: tuple[str, ...]
-    memory_bytes: int
-    memory_limit: int | None
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON."""
-        return asdict(self)
-
-
-def plan_wanted(rows: int) -> bool:
-    """Whether anybody listens to the plan of a table with so many rows."""
-    current = CURRENT.get()
-    return current.planned is not None and rows >= current.planned_from
-
-
-def tell(
-    command: str,
-    rows: int,
-    columns: int,
-    *,
-    steps: tuple[str, ...],
-    held: float,
-    operations: Mapping[str, float],
-    engine: Engine,
-    method: str = "exact",
-    besides: float = 0.0,
-    refusal: tuple[str, str] | None = None,
-) -> None:
-    """Refuse what takes more memory than is allowed, and tell the plan of what does not to whoever listens.
-
-    It holds so many bytes beside the program, and takes operations, of each of `COSTS` so many in all threads together,
-    besides seconds that are known already. The refusal says what takes too much memory, with its verb, and what takes less.
-    """
-    if refusal is not None:
-        refuse_beyond(PROGRAM_BYTES + held, engine.memory, *refusal)
-    planned = CURRENT.get().planned
-    if planned is None or not plan_wanted(rows):
-        return
-    seconds = sum(COSTS[name] * count for name, count in operations.items()) * _pace(engine) / engine.threads
-    seconds += besides + (CLUSTER_START if engine.name == "dask" else 0.0)
-    count = f"{engine.threads} thread{'' if engine.threads == 1 else 's'} of"
-    where = {"local": f"{count} this process", "dask": f"{count} a Dask cluster"}.get(engine.name, str(engine.device))
-    memory, schema = int(PROGRAM_BYTES + held), "kerntest.plan/1"
-    place = engine.name, where, engine.dtype
-    planned(Plan(schema, command, method, *place, rows, columns, steps, memory, engine.memory, seconds))
-
-
-def prepare_fit(command: str, rows: int, columns: int, *, step: str, held: float, engine: Engine, **told: Any) -> None:
-    """Tell the plan of a fit, which threads of this process compute, as `tell`."""
-    hint = f"{option('features', 'nystroem:500')} takes less, or less with fewer features"
-    refusal = f"kerntest {command} of {rows:,} rows takes", hint
-    held += TABLE_BYTES * rows * columns
-    tell(command, rows, columns, steps=(step,), held=held, engine=engine.here, refusal=refusal, **told)
-
-
-def _pace(engine: Engine) -> float:
-    """Return how long this machine takes for what took a second where the costs were measured."""
-    rows = GPU_ROWS if engine.name == "gpu" else PROBE_ROWS
-    points = engine.send(np.linspace(0.0, 1.0, rows * PROBE_COLUMNS).reshape(rows, PROBE_COLUMNS))
-    taken = []
-    for _ in range(3):
-        started = time.perf_counter()
-        float(np.exp(points @ -points.T).sum())
-        taken.append(time.perf_counter() - started)
-    return min(taken) / (PROBE_SECONDS * (rows / PROBE_ROWS) ** 2)

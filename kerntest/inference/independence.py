@@ -218,7 +218,7 @@ def hsic_test(
     left, right = family.sides()
     points, coco = (moved_to_origin(first.points, left), moved_to_origin(second.points, right)), statistic == "coco"
     both = [(points[0], left), (points[1], right)]
-    run.prepare("hsic", both, len(first.names + second.names), coco=coco)
+    run.prepare("hsic", both, len(first.names + second.names), members=len(family.members), coco=coco)
     test = replace(test, points=points, engine=run.engine)
     verdict = coco_verdict(test, family) if coco else verdict_of(test, family)
     result = independence_result(

@@ -207,7 +207,7 @@ def mmd_test(
     family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
     further = explanation_work(sample, options) if explain else ()
     sides = [(sample.points, family.kernels)]
-    run.prepare("mmd", sides, len(sample.names), further=further)
+    run.prepare("mmd", sides, len(sample.names), members=len(family.members), further=further)
     test = TwoSamples(options, run.engine, progress, sample)
     verdict = verdict_of(test, family)
     minimum = explanation = None

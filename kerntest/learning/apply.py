@@ -22,9 +22,11 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of, plan_wanted, tell
+from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of
+from kerntest.engines.plan import plan_wanted, tell
 from kerntest.errors import DataError, UsageError, counted, listed, one_of, option, telling
 from kerntest.learning.rows.model_outputs import ROW, Sums, columns_to_write
+from kerntest.learning.work_of_fits import work_of_rows
 from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
 
@@ -312,35 +314,31 @@ class _RowWork:
     def planned(self, reader: BlockReader, engine: Engine) -> Engine:
         """Tell the plan to whoever listens, and return the engine with as many threads as the memory allows.
 
-        Where somebody listens, the first piece is worked on for it: the others are taken to be like it.
+        How much of a CSV file a row is the text of the first piece tells: the other rows are taken to be like it.
         """
         if engine.memory is not None and engine.name == "local":
             most = max(1, (engine.memory - PROGRAM_BYTES) // PIECE_BYTES)
             engine = Engine(min(engine.threads, most), engine.memory)
         if plan_wanted(reader.total):
-            counted_rows = reader.format == "parquet"
-            # How much of a CSV file some rows are is seen on their text: it is read ahead of them.
-            pieces = self._pieces(reader, () if counted_rows else reader.names, engine).items
-            piece = next(pieces)
-            blocks, whole = list(piece.blocks()), next(pieces, None) is None
-            found = sum(block.table.n_rows for block in blocks)
-            text = sum(block.kept.nbytes - 3 * block.kept.num_columns * block.kept.num_rows for block in blocks)
-            started = time.perf_counter()
-            for block in blocks:
-                self._of_block(block)
-            seconds = time.perf_counter() - started
-            share = 1.0 if whole else min(1.0, (piece.done if counted_rows else max(text, 1)) / reader.total)
-            rows = found if whole else reader.total if counted_rows else int(float(f"{found / share:.2g}"))
-            about = "" if whole or counted_rows else "about "
+            counted_rows, rows, about = reader.format == "parquet", reader.total, ""
+            size = float(8 * len(reader.names) * rows)
+            if not counted_rows:
+                pieces = self._pieces(reader, reader.names, engine).items
+                blocks, whole, size = list(next(pieces).blocks()), next(pieces, None) is None, float(reader.total)
+                rows = sum(block.table.n_rows for block in blocks)
+                text = sum(block.kept.nbytes - 3 * block.kept.num_columns * block.kept.num_rows for block in blocks)
+                if not whole:
+                    rows, about = int(float(f"{rows * max(1.0, size / max(text, 1)):.2g}")), "about "
+            low, high = work_of_rows(self.columns, rows, size)
             tell(
                 self.columns.COMMAND,
                 rows,
                 len(self.columns.encoder.columns),
                 steps=(f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time",),
-                held=(engine.threads if engine.name == "local" else 1) * PIECE_BYTES,
-                operations={},
+                held=(engine.threads if engine.name == "local" else 1) * min(PIECE_BYTES, 30 * size),
+                work=low,
+                most=high,
                 engine=engine,
-                besides=seconds / share / engine.threads,
             )
         return engine
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.engines.engine import engine_of, prepare_fit
+from kerntest.engines.engine import engine_of
 from kerntest.errors import UsageError, one_of, option, positive, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_file import save_model
@@ -30,6 +30,7 @@ from kerntest.learning.rows.training_rows import (
     read_like,
     rows_like,
 )
+from kerntest.learning.work_of_fits import Cost, prepare
 from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
 from kerntest.matrices.factor import FeatureMap, as_points, feature_error, parse_features
 from kerntest.report.panels import check_picture, side_by_side, write_picture
@@ -210,8 +211,8 @@ class Learner(ABC, Generic[FitT, ResultT]):
         return rows
 
     @abstractmethod
-    def cost(self, rows: TrainingRows) -> dict[str, Any]:
-        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
+    def cost(self, rows: TrainingRows) -> Cost:
+        """Return what a fit takes."""
 
     @abstractmethod
     def fit(self, rows: TrainingRows, progress: Progress | None = None) -> FitT:
@@ -273,7 +274,7 @@ def train(
         tested = told_of_shared(labelled, read_like(test, labelled, reading))
         inputs.append(InputRecord.of(tested.read, tested.n))
     rows = learner.rows(learned)
-    prepare_fit(learner.COMMAND, len(rows), len(rows.columns), engine=engine, **learner.cost(rows))
+    prepare(learner.COMMAND, learner.cost(rows), len(rows), len(rows.columns), engine)
     fit = learner.fit(rows, progress)
     held_out = None if tested is None else rows_like(tested, rows)
     judged = learner.judge(rows, fit, held_out, learned)

@@ -10,9 +10,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.dataclass import dataclass
+from kerntest.engines.plan import added
 from kerntest.errors import UsageError, option
 from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points, squared_norms
+from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Gaussian
 from kerntest.matrices.matrix import SHARED_ROWS, ZERO, KernelMatrix, Matrix, largest_entries
 
@@ -184,6 +186,8 @@ FIRST_COLUMNS = 32
 SAMPLED, SAMPLED_PER_COLUMN = 400, 4
 # A factor costs more than the shifts that it saves beyond so many columns, in units of sqrt(n).
 MOST_COLUMNS = 1.5
+# Rows by which a rank is expected; and which shares of them are a rank that is small, and one that is full.
+EXPECTED_ROWS, SMALL_SHARE, FULL_SHARE = 600, 0.3, 0.9
 # Of so few rows the whole matrix is looked at in the time that finding out takes.
 FEW_ROWS = 2000
 
@@ -223,6 +227,30 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
             if _rank(kernel, points.take(slice(0, sampled * step, step)), tolerance) <= most:
                 factor = kernel_factor(kernel, points, tolerance=tolerance, most=most)
     return factor if factor.complete else None
+
+
+def expected_rank(kernel: Kernel, points: Points, tolerance: float, most: float | None = None) -> tuple[float, float]:
+    """Return about how many columns a factor of at most so many has, least and most, by a sample of the rows; infinite for none.
+
+    A rank that is small beside the sample hardly grows with more rows; one of nearly all of them grows as they do. By
+    default as `low_rank_factor` finds it. Cost: 10 ms for each kernel and each of a few terms of a sum.
+    """
+    if isinstance(kernel, OnColumns):
+        return expected_rank(kernel.kernel, points.select(kernel.columns), tolerance, most)
+    if (every := terms(kernel)) != (kernel,):
+        some = every[:: max(1, len(every) // 3)]
+        ranks = [expected_rank(term, points, tolerance, most) for term in some]
+        least, most_ = (len(every) / len(some) * sum(ends) for ends in zip(*ranks, strict=True))
+        return least, most_
+    if not kernel.positive_definite or (most is None and len(points) <= FEW_ROWS):
+        return math.inf, math.inf
+    most = MOST_COLUMNS * math.sqrt(len(points)) if most is None else most
+    rows = points.take(np.linspace(0, len(points) - 1, min(EXPECTED_ROWS, len(points))).astype(np.intp))
+    with np.errstate(over="ignore", invalid="ignore"):
+        rank = float(_rank(kernel, rows, tolerance))
+    if rank > min(most, FULL_SHARE * len(rows)):
+        return math.inf, math.inf
+    return (rank, rank) if rank <= SMALL_SHARE * len(rows) else (rank, math.inf)
 
 
 def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
@@ -301,6 +329,13 @@ class FeatureMap:
         for part, values in zip(parts, made, strict=True):
             result[part] = values
         return result
+
+    def work(self, rows: float) -> dict[str, float]:
+        """Return the units of work of the features of so many rows."""
+        if self.kind == "fourier":
+            return added({"product": len(self.projection), "exp": 1.0, "entry": 2.0}, times=rows * self.size)
+        values = added(work_of_values([self.kernel], self.landmarks), {"product": self.size})
+        return added(values, times=rows * len(self.landmarks))
 
     def diagonal(self, points: Points) -> Array:
         """Return the prior variance of a function at n rows, shape (n,).

@@ -10,8 +10,8 @@ import numpy as np
 from kerntest.data.column_types import date_text
 from kerntest.data.columns import standardize
 from kerntest.engines.engine import Engine
+from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, counted
-from kerntest.inference.exact import Step, blocked_bytes, step_of_test
 from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import (
@@ -24,6 +24,7 @@ from kerntest.inference.relabelling.permuted_blocks import (
 from kerntest.inference.screens.many_pairs import step_down
 from kerntest.inference.sides import names_apart
 from kerntest.inference.statistic import effect_of_levels
+from kerntest.inference.work_of_tests import Step, blocked_bytes, step_of_test
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Delta, Gaussian
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 # How many of the most typical rows of each sample are shown.
 ROWS_SHOWN = 5
-# Columns whose kernel matrices are held together, about.
-TOGETHER = 8
 # Bandwidths of a column of numbers: its median, and so many halves of that in all. The median alone does not see that one
 # hump has become two.
 BANDWIDTHS = 3
@@ -103,18 +102,27 @@ def columns_left_out(sample: Sample) -> int:
 
 def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
     """Return what `explain_columns` takes."""
-    columns, first = len(sample.names), columns_left_out(sample)
-    sums = BANDWIDTHS * columns * options.permutations * float(min(len(sample.points), 2 * BLOCKS)) ** 2
-    what, held = f"tests of {counted(columns, 'column')} alone", partial(blocked_bytes, len(sample.points))
-    matrices = BANDWIDTHS * min(columns, TOGETHER)
-    alone = Step(what, partial(held, matrices, options.permutations), {"product": sums})
-    if not first:
-        return (alone,)
-    others = sample.with_columns(set(range(1, columns)))
-    test = step_of_test([(others.points, _family(others, options).kernels)], columns - 1, options)
-    which = "each" if first == columns else f"each of the first {first}"
-    operations = {name: first * count for name, count in test.operations.items()}
-    return alone, test._replace(what=f"tests of all columns without {which}", operations=operations)
+    columns, first, n = len(sample.names), columns_left_out(sample), len(sample.points)
+    blocks, size = float(min(n, 2 * BLOCKS)), float(min(n, LEVELS))
+    # Values of the levels of a column, their sums over pairs of blocks, and these under every relabelling.
+    each = {"product": (2.0 * blocks + size) * blocks * size + options.permutations * blocks**2, "exp": size**2}
+    alone = added(added(each, times=float(BANDWIDTHS)), {"call": 500.0, "entry": 60.0 * n})
+    what, held = f"tests of {counted(columns, 'column')} alone", partial(_bytes_of_columns, n, columns, options)
+    tests = [Step.of(what, held, added(alone, times=float(columns)))]
+    if first:
+        others = sample.with_columns(set(range(1, columns)))
+        test = step_of_test([(others.points, _family(others, options).kernels)], options)
+        which = "each" if first == columns else f"each of the first {first}"
+        what = f"tests of all columns without {which}"
+        tests.append(Step(what, test.held, added(test.work, times=float(first)), added(test.most, times=float(first))))
+    return tuple(tests)
+
+
+def _bytes_of_columns(n: int, columns: int, options: Options, threads: int) -> float:
+    """Return the bytes that the tests of columns alone take: z of each under every relabelling, and sums of those under way."""
+    return (
+        8.0 * columns * options.permutations * 3 + blocked_bytes(n, BANDWIDTHS, options.permutations, threads) * threads
+    )
 
 
 def _column_alone(

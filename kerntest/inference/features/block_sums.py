@@ -15,6 +15,7 @@ import numpy as np
 
 from kerntest.data.facts import mixed
 from kerntest.dataclass import dataclass
+from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, UsageError, bad_file, option
 from kerntest.inference import exact, verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
@@ -25,6 +26,7 @@ from kerntest.inference.sides import ORDER_STREAM, Sample
 from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, effect_size
 from kerntest.kernels import elementary
 from kerntest.kernels.base import DensePairs, Points
+from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, nystroem, parse_features
 from kerntest.report.results import record
@@ -338,8 +340,12 @@ def mmd_by_features(
         # Each piece under way has the sums once, and the result too.
         held = 8.0 * sum(math.prod(work.shape(source)) for source in range(2))
         step = f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows"
-        operations = {"kernel": 3.0 * len(kernels) * work.width * sum(run.n)}
-        sums = run.sums(work, step=step, held=lambda threads: held * (threads + 3), operations=operations)
+        # Nystroem features are summed before their projection, and share the distances to the landmarks.
+        centres, rows = maps[0].landmarks, float(sum(run.n))
+        values = added(work_of_values(kernels, centres, halved=True), times=rows * len(centres))
+        made = [values] if len(centres) else [one.work(rows) for one in maps]
+        units = added(*made, {"entry": 2.0 * len(maps) * work.width * rows})
+        sums = run.sums(work, step=step, held=lambda threads: held * (threads + 3), units=units)
     blocked = [
         Blocked(one, np.concatenate([some[:, member] for some in sums]), blocks, sample)
         for member, one in enumerate(maps)

@@ -16,6 +16,7 @@ import numpy as np
 from kerntest.data.diagnostics import copies_warning, order_warnings
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine
+from kerntest.engines.plan import added
 from kerntest.errors import UsageError, option
 from kerntest.inference import sides
 from kerntest.inference.family import choose_pair
@@ -325,7 +326,10 @@ def hsic_by_features(
                 work,
                 step=f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
                 held=lambda threads: 8.0 * width**2 * (threads + 2),
-                operations={"kernel": 1.0 * width * n, "product": 1.0 * width**2 * n},
+                units=added(
+                    *(side.map.work(n) for side in work.sides),
+                    {"product": 0.5 * width**2 * n, "entry": 4.0 * width * n},
+                ),
             )
     pair = work.pair(gram, sample, options.estimator)
     refuse_overflow(family.members[0], [pair.x.gram, pair.y.gram])

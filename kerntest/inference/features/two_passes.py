@@ -21,12 +21,13 @@ from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.read import begins_as, blocks_of, located_files, read_table
 from kerntest.data.row_choice import EVERY_ROW
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
-from kerntest.engines.engine import fitting, tell
+from kerntest.engines.engine import fitting
+from kerntest.engines.plan import tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option
 from kerntest.inference import exact
-from kerntest.inference.exact import piece_bytes
 from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import Variable, matched
+from kerntest.inference.work_of_tests import piece_bytes
 from kerntest.kernels.base import Points
 from kerntest.matrices.factor import parse_features
 from kerntest.report.summaries.words import percent
@@ -270,7 +271,7 @@ class Survey(exact.RunOfTest):
         self.tables = [replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read]
 
     def sums(
-        self, work: SecondPass, *, step: str, held: Callable[[int], float], operations: Mapping[str, float]
+        self, work: SecondPass, *, step: str, held: Callable[[int], float], units: Mapping[str, float]
     ) -> list[Array]:
         """Go through the inputs again, and return the sums over each: they do not depend on what runs side by side.
 
@@ -289,7 +290,7 @@ class Survey(exact.RunOfTest):
             columns,
             steps=(f"{step}, in {counted(count, 'piece')} read twice",),
             held=taken(self.engine.threads),
-            operations=operations,
+            work=units,
             engine=self.engine,
             method="features",
             besides=time.perf_counter() - self.started,

@@ -24,6 +24,7 @@ from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
 from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Reading, Scale
 from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
+from kerntest.inference.work_of_tests import work_of_joint
 from kerntest.kernels.base import DensePairs
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
 from kerntest.report.summaries.test_summary import joint_sentence
@@ -144,7 +145,7 @@ def hsic_joint(
         sum(len(one.names) for one in variables),
         f"{d} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
         8.0 * d * n**2,
-        relabelled=(d - 1.0) * permutations * n**2,
+        work_of_joint(n, [(one.points, kernel) for one, kernel in zip(variables, kernels, strict=True)], permutations),
     )
     rng = np.random.default_rng((seed, ORDER_STREAM))
     drawn = [[rng.permutation(n).astype(np.int32) for _ in range(d - 1)] for _ in range(permutations - 1)]

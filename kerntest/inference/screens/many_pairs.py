@@ -12,7 +12,7 @@ import numpy as np
 
 from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics import counters
-from kerntest.engines.engine import TABLE_BYTES, tell
+from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.errors import UsageError
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
@@ -22,6 +22,7 @@ from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import Groups, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
+from kerntest.inference.work_of_tests import TOGETHER
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.passes import KernelStack
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.engines.engine import Engine, Progress
+    from kerntest.engines.plan import Work
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.sides import Options, Reading, Variable
@@ -41,9 +43,7 @@ if TYPE_CHECKING:
 
 Correction: TypeAlias = Literal["holm", "bh", "none"]
 
-# Matrices whose transforms are held together: pairs are done a square of so many matrices at a time,
-TOGETHER = 32
-# or of fewer, so that all relabelled statistics of a square are so many numbers (128 MB).
+# Squares of pairs are smaller where all their relabelled statistics would be more numbers than these (128 MB).
 HELD_NUMBERS = 2**24
 # A matrix and its invariants take the time of so many pairs.
 SIDE_IN_PAIRS = 6
@@ -100,7 +100,7 @@ class Screen(RunOfTest):
         idle = isinstance(self.bandwidth, str)
         return chooser.family(kernel or self.asked, self.bandwidth, single=True, idle=idle)
 
-    def plan(self, columns: int, step: str, held: float, **operations: float) -> None:
+    def plan(self, columns: int, step: str, held: float, work: Work) -> None:
         """Tell what the rows of so many columns will take beside themselves, or refuse to."""
         tell(
             "hsic",
@@ -108,7 +108,7 @@ class Screen(RunOfTest):
             columns,
             steps=(step,),
             held=TABLE_BYTES * self.n * columns + held,
-            operations=operations,
+            work=work,
             engine=self.engine,
             refusal=(f"this test of {self.n:,} rows takes", ABOUT_COLUMNS),
         )

@@ -27,11 +27,12 @@ from kerntest.data.diagnostics import alike_neighbours, copies_warning, counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, counted, either, listed, one_of, option, telling
-from kerntest.inference.exact import held_by_stacks
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
+from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
 from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Reading, Variable
+from kerntest.inference.work_of_tests import held_by_stacks, work_of_pairs
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.test_summary import screen_sentence
@@ -170,12 +171,12 @@ def hsic_pairs(
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
     stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
+    orders = orders_needed(permutations, circle_length(n))
     shared.plan(
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
         8.0 * n * kept + held_by_stacks(n, stacked, shared.engine),
-        **dict.fromkeys(("distance", "kernel", "lag"), float(n) ** 2 * len(usable)),
-        pair=2.0 * float(n) ** 2 * len(pairs),
+        work_of_pairs(n, len(usable), len(pairs), orders, target=target is not None, sets=shared.sets()),
     )
     effects = _corrected(shared.tested(progress), correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
@@ -257,6 +258,11 @@ class _Pairs(Screen):
                 where={"file": name},
             )
         return target
+
+    def sets(self) -> int:
+        """Return over about how many sets of rows pairs are tested: that without missing values, and of each other pair its own."""
+        whole = [not column.missing.any() for column in self.columns]
+        return 1 + sum(not (whole[a] and whole[b]) for a, b in self.pairs)
 
     def tested(self, progress: Progress | None) -> list[Tested]:
         """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""

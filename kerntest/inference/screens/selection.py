@@ -9,13 +9,13 @@ import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.errors import option, telling, whole_number
-from kerntest.inference.exact import held_by_stacks
 from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.relabelling.shifts import cyclic_orders, shift_sums
+from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, orders_needed, shift_sums
 from kerntest.inference.screens.many_pairs import Screen, step_down
 from kerntest.inference.sides import MissingPolicy, Options, Reading, Variable
 from kerntest.inference.statistic import dependence, factor
+from kerntest.inference.work_of_tests import held_by_stacks, work_of_selection
 from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
@@ -129,7 +129,7 @@ def hsic_select(
         count + 1,
         f"{steps} of {count} columns, one after another, each step under {permutations:,} relabellings or more",
         held_by_stacks(n, count, shared.engine),
-        lag=4.0 * steps * count * n**2,
+        work_of_selection(n, count, steps, orders_needed(permutations, circle_length(n))),
     )
     selection = _Selection(candidates, goal, shared)
     chosen = selection.steps(steps, progress)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.read import frame_of
-from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.components import kpca_fit
 from kerntest.learning.components.kpca_fit import KpcaFit, KpcaModel, KpcaOptions
@@ -19,8 +18,9 @@ from kerntest.learning.learner import Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.leakage import running_numbers
-from kerntest.matrices.factor import as_points, parse_features
-from kerntest.matrices.matrix import KEPT_BYTES
+from kerntest.learning.work_of_fits import Cost, cost_of_components
+from kerntest.matrices.factor import as_points
+from kerntest.matrices.matrix import DENSE_ROWS, DENSE_SHARE
 from kerntest.report.results.component_record import ComponentAssociation, KpcaPart, KpcaResult
 
 if TYPE_CHECKING:
@@ -266,18 +266,12 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
             return replace(narrowed, left_out=unseen, warnings=(*rows.warnings, *narrowed.warnings))
         return rows if rows.encoder is None else replace(rows, constants=_constants(features, rows.encoder))
 
-    def cost(self, rows: TrainingRows) -> dict[str, Any]:
-        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
-        n, options = len(rows), self.options
-        if options.features is not None:
-            size = parse_features(options.features)[1]
-            method, step, held = "features", f"covariance of {size:,} features of {n:,} rows", 6.0 * 8 * size * size
-            operations = {"kernel": 1.0 * n * size, "product": 2.0 * n * size**2}
-        else:
-            method, step = "exact", f"{options.components:,} components of the kernel matrix of {n:,} rows"
-            held = 4.0 * n * n if 4 * n * n <= allowed_bytes(KEPT_BYTES) else 8.0 * n * 64
-            operations = {"distance": 2.0 * n * n, "product": 100.0 * n * n}
-        return {"method": method, "step": step, "held": held, "operations": operations}
+    def cost(self, rows: TrainingRows) -> Cost:
+        """Return what the eigenvectors take."""
+        options, n = self.options, len(rows)
+        dense = options.solver == "dense" or n <= DENSE_ROWS or options.components > DENSE_SHARE * n
+        told: Any = {"components": options.components, "features": options.features}
+        return cost_of_components(rows.kernel, rows.points, dense=dense, **told)
 
     def fit(self, rows: TrainingRows, progress: Progress | None = None) -> KpcaFit:
         """Return the components."""

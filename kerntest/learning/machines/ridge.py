@@ -21,6 +21,7 @@ from kerntest.learning.machines import ridge_fit
 from kerntest.learning.machines.ridge_fit import RidgeFit, RidgeModel, RidgeOptions
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.solvers.least_squares import ROUNDING
+from kerntest.learning.work_of_fits import Cost, cost_of_ridge
 from kerntest.report.results.learning_record import RidgeResult
 from kerntest.report.summaries.learner_summary import left_out_rows
 
@@ -297,18 +298,21 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         names, warnings = tuple(column.name for column in targets), (*rows.warnings, *training.told_of_dates(targets))
         return replace(rows, names=names, targets=training.numbers_to_learn(targets, table), warnings=warnings)
 
-    def cost(self, rows: TrainingRows) -> dict[str, Any]:
-        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
-        n, kernels = len(rows), 1 if self.options.fixed(rows)[1] else len(ridge_fit.MULTIPLES)
-        size = ridge_fit.width_of(rows, self.options.features, n)
-        if self.options.features is None:
-            need, most = ridge_fit.matrices_at_once(n, size, self.options.engine)
-            method, step, held = "dense", f"eigenvalues of the kernel matrix of {n:,} rows", 1.0 * need * max(1, most)
-            operations = {"spectrum": 1.0 * kernels * n**3}
-        else:
-            method, step, held = "features", f"{size:,} features of {n:,} rows", 2.0 * 8 * size * (size + n / 16)
-            operations = {"product": 10.0 * kernels * n * size**2}
-        return {"method": method, "step": step, "held": held, "operations": operations}
+    def cost(self, rows: TrainingRows) -> Cost:
+        """Return what the spectra of all kernels take; refuse a matrix for which there is no room at all."""
+        options, n, held = self.options, len(rows), 0.0
+        several = rows.chosen is not None and not options.fixed(rows)[1]
+        kernels = rows.chosen.at_multiples(ridge_fit.MULTIPLES) if several and rows.chosen else [rows.kernel]
+        if options.features is None:
+            at_once = min(ridge_fit.few_at_once(n, n, options.engine).threads, len(kernels))
+            held = float(ridge_fit.matrices_at_once(n, n, options.engine)[0]) * at_once
+        told: Any = {
+            "features": options.features,
+            "chosen_on": min(n, ridge_fit.CHOOSING_ROWS),
+            "direct": ridge_fit.DIRECT,
+        }
+        lambdas = len(ridge_fit.LAMBDAS) if options.penalty is None else 1
+        return cost_of_ridge(kernels, rows.points, lambdas=lambdas, held=held, **told)
 
     def fit(self, rows: TrainingRows, progress: Progress | None = None) -> RidgeFit:
         """Return the regression that the criterion chooses."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.engine import Engine, allowed_bytes
+from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UsageError, one_of, option, whole_number
 from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
@@ -22,8 +22,7 @@ from kerntest.learning.machines.svm_search import MEASURES, Search, edge_warning
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics
-from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.matrices.factor import parse_features
+from kerntest.learning.work_of_fits import Cost, cost_of_machines
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
 if TYPE_CHECKING:
@@ -348,18 +347,19 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         warnings = (*rows.warnings, *([f"{told}; {option('task', 'regress')} predicts numbers"] if many else []))
         return replace(rows, codes=classes.codes(target, table), classes=classes, warnings=warnings)
 
-    def cost(self, rows: TrainingRows) -> dict[str, Any]:
-        """Return the method in a word, the step in a sentence, the bytes held then, and operations by their kind."""
-        n, options, fits = len(rows), self.options, 1
-        step, held = f"kernel matrix of {n:,} rows", min(8.0 * n * n, allowed_bytes(KEPT_BYTES))
-        kind, count = "distance", 8.0 * n * n
-        if options.features is not None:
-            size = parse_features(options.features)[1]
-            step, held, kind, count = f"{size:,} features of {n:,} rows", 32.0 * n * size, "product", 5.0 * n * size**2
-        if self.folds is not None:
-            step += f", {self.folds} folds" + (", for a grid of costs and bandwidths" if self.grid else "")
-            fits += self.folds * (len(COSTS) * len(MULTIPLES) if self.grid else 1)
-        return {"method": options.method, "step": step, "held": held, "operations": {kind: fits * count}}
+    def cost(self, rows: TrainingRows) -> Cost:
+        """Return what the machines take, and a search."""
+        options, sizes = self.options, [len(rows)]
+        if rows.classes is not None:
+            counts = np.bincount(rows.codes, minlength=len(rows.classes.names)).tolist()
+            sizes = [one + other for one, other in combinations(counts, 2)] if options.method == "svm" else []
+        kernels, costs = self._grid(rows)
+        cells, judged = len(kernels) * len(costs), list[int]()
+        if self.folds is not None and cells > 1:
+            folds = np.arange(len(rows)) % self.folds
+            judged = Search(rows, folds, kernels, costs, options, select_by=self.select_by).alive()
+        told: Any = {"features": options.features, "method": options.method, "folds": self.folds, "cells": cells}
+        return cost_of_machines(rows.kernel, rows.points, sizes, **told, judged=judged)
 
     def fit(self, rows: TrainingRows, progress: Progress | None = None) -> SvmFit:
         """Return the fitted machine, with probabilities where they were asked for."""
@@ -384,6 +384,12 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         self, rows: TrainingRows, folds: NDArray[np.intp], progress: Progress | None
     ) -> tuple[GridSearch, Kernel | None]:
         """Return the scores of the options as they are, or of a grid of costs and bandwidths, and the kernel of the best."""
+        options, (kernels, costs) = self.options, self._grid(rows)
+        search = Search(rows, folds, kernels, costs, options, select_by=self.select_by).found(options.engine, progress)
+        return search, kernels[search.best.multiple]
+
+    def _grid(self, rows: TrainingRows) -> tuple[dict[float, Kernel | None], tuple[float, ...]]:
+        """Return the kernels, by the multiples of their bandwidths, and the costs that a search tries."""
         options = self.options
         costs: tuple[float, ...] = (options.C,)
         kernels: dict[float, Kernel | None] = {1.0: rows.kernel}
@@ -392,8 +398,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
                 costs = COSTS
             if rows.chosen is not None and rows.chosen.free.free:
                 kernels = dict(zip(MULTIPLES, rows.chosen.at_multiples(MULTIPLES), strict=True))
-        search = Search(rows, folds, kernels, costs, options, select_by=self.select_by).found(options.engine, progress)
-        return search, kernels[search.best.multiple]
+        return kernels, costs
 
     def _sigmoids(self, rows: TrainingRows, options: SvmOptions) -> tuple[Sigmoid, ...]:
         """Return what makes probabilities of scores, fitted to those of every row by a machine that has not seen it."""

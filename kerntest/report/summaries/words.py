@@ -12,13 +12,15 @@ from kerntest.errors import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.engines.engine import Plan
+    from kerntest.engines.plan import Plan
     from kerntest.report.results.record import FamilyRecord, InputRecord, Null, Provenance
 
 COLUMNS_SHOWN = 12
 NAME_SHOWN = 40
 # Of a kernel that has one for each column.
 BANDWIDTHS_SHOWN = 4
+# Two numbers of which the smaller is more than this share of the larger are told as one.
+CLOSE = 0.7
 CURVES = {
     "moments": "Pearson III curve through three moments of the permutation distribution",
     "gamma": "Gamma curve through two moments of the biased estimate",
@@ -253,8 +255,10 @@ def plan_summary(plan: Plan) -> Summary:
     lines += labelled("work", [visible(step) for step in plan.work])
     lines.append(("where", f"{visible(plan.where)}, {plan.dtype}"))
     allowed = "" if plan.memory_limit is None else f" of the {show_memory(plan.memory_limit)} allowed"
-    lines.append(("memory", f"about {show_memory(plan.memory_bytes)}{allowed}"))
-    lines.append(("time", show_time(plan.seconds)))
+    least, most = map(show_memory, plan.memory_range)
+    held = f"about {most}" if plan.memory_range[0] > CLOSE * plan.memory_range[1] else f"{least} to {most}"
+    lines.append(("memory", f"{held}{allowed}"))
+    lines.append(("time", show_times(*plan.seconds_range)))
     return Summary(f"Plan of kerntest {plan.command}", tuple(lines), "nothing was computed", (), answer="Dry run")
 
 
@@ -264,10 +268,18 @@ def plan_notes(plan: Plan) -> list[str]:
     return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
 
 
-def show_time(seconds: float) -> str:
-    """Return a duration as people say it."""
+def show_times(least: float, most: float) -> str:
+    """Return a duration, or between which two it lies, as people say it."""
+    low, high = (_duration(seconds) for seconds in (least, most))
+    if least > CLOSE * most or low == high:
+        return high if most < 1 else f"about {high}"
+    return f"{low.removesuffix(high.lstrip('0123456789,')).strip()} to {high}"
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in its largest unit."""
     if seconds < 1:
         return "less than a second"
     units = ((90, 1, "second"), (5400, 60, "minute"), (172_800, 3600, "hour"), (math.inf, 86_400, "day"))
     size, unit = next((size, unit) for limit, size, unit in units if seconds < limit)
-    return f"about {counted(round(seconds / size), unit)}"
+    return counted(round(seconds / size), unit)

@@ -1,0 +1,258 @@
+"""What the tests take, counted: units of work, least and most, and bytes, by rows, columns, relabellings and kernels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from kerntest.engines.plan import added
+from kerntest.inference.explain.coco import MOST_COLUMNS, SMALL_RANK
+from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
+from kerntest.inference.relabelling import shifts
+from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TILE, TOGETHER_ROWS
+from kerntest.kernels.counting import work_of_values
+from kerntest.kernels.text import is_additive
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, SAMPLED, TOLERANCE, expected_rank, terms
+from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kerntest.engines.engine import Engine
+    from kerntest.engines.plan import Work
+    from kerntest.inference.sides import Options
+    from kerntest.kernels.base import Kernel, Points
+
+Side: TypeAlias = "tuple[Points, Sequence[Kernel]]"
+
+# Matrices whose transforms are held together: pairs of columns are done a square of so many matrices at a time.
+TOGETHER = 32
+# All measured. Steps over the entries of a matrix while a sweep, a block of lags, a pair of these or blocks of rows add
+# them up; sweeps of a null that is a curve; and steps of Lanczos for each permutation, least and most.
+SWEPT_ENTRIES, LINED_ENTRIES, PAIRED_ENTRIES, SUMMED_ENTRIES = 8.0, 8.0, 4.0, 4.0
+SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
+# Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
+# columns, and the steps over its rows, with sorting.
+USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
+# Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
+# while they are judged, and of vectors while a matrix is multiplied with them.
+BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 8, 8, 4, 3.0
+# A tile of the matrices of a two-sample test with the arrays that go with it.
+TILE_BYTES = 2**22
+# The same of blocks of many matrices, in bytes for each entry.
+STACKED_BYTES = 24.0
+# A piece of a file, and each of its columns.
+PIECE_BYTES, COLUMN_BYTES = 90 * 10**6, 3 * 10**6
+
+
+class Step(NamedTuple):
+    """What is computed: in words, the bytes that it holds on so many threads beside the rows, and its work, least and most."""
+
+    what: str
+    held: Callable[[int], float]
+    work: Work
+    most: Work
+
+    @classmethod
+    def of(cls, what: str, held: Callable[[int], float], work: Work, most: Work | None = None) -> Step:
+        """Return a step whose most is its least, where none is given."""
+        return cls(what, held, work, work if most is None else most)
+
+
+def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, coco: bool = False) -> Step:
+    """Return what a test with so many members in its family takes."""
+    n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
+    first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
+    matrices, pairs = first + second * paired, float(n) ** 2 / 2
+    counted = f"{first} + {second}" if paired else f"{first}"
+    counted += f" kernel {'matrix' if max(first, second) == 1 else 'matrices'}"
+    # A sweep makes all values of each matrix and sums them up.
+    swept = added(*(work_of_values([kernel], points) for points, kernels in sides for kernel in kernels))
+    swept = added(swept, {"entry": SWEPT_ENTRIES * matrices}, times=pairs)
+    if coco:
+        what = f"{counted} as products of few columns, under {permutations:,} random permutations"
+        return Step.of(what, partial(shifted_bytes, n, 1, 1, 1), *_coco(sides, permutations))
+    if options.null != "permutation":
+        # So many vectors a matrix is multiplied with at once, and the diagonal beside those of a cubic trace; in all more.
+        probes = {"moments": 2, "pearson": 2, "spectral": 1}.get(options.null, 0)
+        vectors = n if probes and n <= EXACT_TRACE_ROWS else probes * PROBES
+        multiplied = {0: 0, 1: 2 * PROBES, 2: 5 * PROBES}[probes] if n > EXACT_TRACE_ROWS else probes * n
+        beside = n > EXACT_TRACE_ROWS and options.null != "spectral"
+        relabelled = step_of_test(sides, replace(options, null="permutation"), members=members)
+        again = relabelled.work if options.null == "pearson" else {}
+        work = added(swept, {"product": 2.0 / SWEEPS * matrices * multiplied * pairs}, times=SWEEPS)
+
+        def held(threads: int) -> float:
+            curve = swept_bytes(n, vectors + beside, threads) if vectors else 0.0
+            return curve + (relabelled.held(threads) if again else 0.0)
+
+        return Step.of(f"{counted} in tiles, for the {options.null} null", held, added(work, again))
+    if options.resampling == "random" and paired:
+        what, each = f"{counted} whole, under {permutations:,} random permutations", 2.0 * permutations * pairs
+        moved = {"gather": 2.0 * second * each, "product": 4.0 * first * second * each}
+        return Step.of(what, lambda _: 16.0 * matrices * pairs, added(swept, moved))
+    if options.resampling == "random":
+        what, together = (
+            f"{counted} in tiles, under {permutations:,} random permutations",
+            min(TOGETHER_ROWS, permutations),
+        )
+        sums = {"product": 2.0 * permutations * matrices * pairs}
+        work = added(added(swept, times=-(-permutations // together)), sums)
+        return Step.of(what, lambda threads: swept_bytes(n, together + 1, threads), work)
+    if not paired:
+        what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
+        return Step.of(what, *_blocks(*sides[0], permutations))
+    circle = shifts.circle_length(n)
+    orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
+    what = f"{counted}, a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
+    what = f"{what}, under {orders * circle:,} cyclic relabellings"
+    return Step.of(what, partial(shifted_bytes, n, first, second, orders), *_shifts(sides, orders, members))
+
+
+def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
+    """Return what an incomplete Cholesky factor of so many columns takes; of a sum each term has its own."""
+    count, entries = len(terms(kernel)), len(points) * rank
+    values = added(work_of_values([kernel], points), {"product": rank}, times=entries / count)
+    # A sample of the rows tells whether there is one.
+    looked = added({"exp": SAMPLED**2, "product": SAMPLED**2 * 300.0, "call": 3000.0}, times=float(count))
+    return added(values, looked, {"entry": 2.0 * entries, "call": CALLS_OF_COLUMN * rank})
+
+
+def _blocks(points: Points, kernels: Sequence[Kernel], permutations: int) -> tuple[Callable[[int], float], Work, Work]:
+    """Return the bytes, and least and most of the sums of kernels over pairs of blocks of rows and of these over relabellings."""
+    n, blocks = len(points), float(min(len(points), BLOCKS))
+    calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2
+    shared: Work = {"product": permutations * len(kernels) * blocks**2, "call": calls}
+    ends: list[list[Work]] = [[shared], [shared]]
+    tiled: list[list[Kernel]] = [[], []]
+    # From wide to narrow, until a bandwidth is too narrow for a factor.
+    narrow: set[str] = set()
+    held = 0.0
+    for kernel in kernels:
+        name = str(kernel).partition("(")[0]
+        ranks = (math.inf, math.inf) if name in narrow else expected_rank(kernel, points, LEFT_OUT)
+        narrow |= {name} if math.isinf(ranks[0]) else set()
+        for rank, works, whole in zip(ranks, ends, tiled, strict=True):
+            if math.isinf(rank):
+                whole.append(kernel)
+            else:
+                works += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
+                held = max(held, FACTORS * 8.0 * n * rank / len(terms(kernel)))
+    for works, whole in zip(ends, tiled, strict=True):
+        values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
+        works.append(added(values, times=n**2 / 2))
+    # Each term of a sum keeps its distances and its values of a tile.
+    together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
+
+    def bytes_of(threads: int) -> float:
+        return held * threads + blocked_bytes(n, len(kernels), permutations, threads * together)
+
+    return bytes_of, added(*ends[0]), added(*ends[1])
+
+
+def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work]:
+    """Return least and most of the sums of pairs of matrices over all shifts, as `TwoVariables` goes."""
+    n, tolerance = len(sides[0][0]), TOLERANCE if members == 1 else LEFT_OUT
+    works: list[Work] = [{"entry": PAIRED_ENTRIES * members * orders * n**2 / 2}]
+    ranks: list[tuple[float, float]] = []
+    for (points, kernels), times in zip(sides, (1, orders), strict=True):
+        # Of many rows additive kernels are linear kernels of their factors.
+        values = work_of_values([one for one in kernels if n <= FEW_ROWS or not is_additive(one)], points)
+        lines = {"entry": LINED_ENTRIES * len(kernels), "fft": float(len(kernels))}
+        works.append(added(values, lines, times=times * n**2 / 2))
+        ranks.append(expected_rank(kernels[0], points, tolerance) if members == 1 else (math.inf, math.inf))
+    found = []
+    for of_both in zip(*ranks, strict=True):
+        if math.isinf(math.prod(of_both)):
+            found.append(added(*works))
+            continue
+        factors = (_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(of_both, sides, strict=True))
+        found.append(added(*factors, {"fft": 3.0 * math.prod(of_both) * orders * n}))
+    return found[0], found[1]
+
+
+def _coco(sides: Sequence[Side], permutations: int) -> tuple[Work, Work]:
+    """Return least and most of the constrained covariance: of many columns some steps of Lanczos for each permutation."""
+    n = len(sides[0][0])
+    ranks = [min(expected_rank(kernels[0], points, TOLERANCE)[0], n, MOST_COLUMNS) for points, kernels in sides]
+    factors = added(*(_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True)))
+    if 2 * math.prod(ranks) <= SMALL_RANK * sum(ranks):
+        each: Work = {
+            "product": n * math.prod(ranks),
+            "gather": n * ranks[1],
+            "spectrum": min(ranks) ** 3,
+            "call": 20.0,
+        }
+        return (added(factors, added(each, times=permutations)),) * 2
+    step = {"product": 2.0 * n * sum(ranks), "gather": 2.0 * n}
+    low, high = (added(factors, added(step, times=float(steps * permutations))) for steps in LANCZOS_STEPS)
+    return low, high
+
+
+def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool, sets: int = 1) -> Work:
+    """Return what a screen of pairs of columns takes: those over the same rows in squares, those over rows of their own alone."""
+    entries, alone = float(n) ** 2 / 2, min(pairs, sets - 1)
+    squares = -(-(pairs - alone) // TOGETHER**2)
+    on_a_side = min(columns, TOGETHER) * squares
+    lines = (min(squares, 1) + orders * columns * min(squares, 1) if target else (1 + orders) * on_a_side) + (
+        1 + orders
+    ) * alone
+    line = {"product": 3.0, "exp": 1.0, "entry": 3.0 + LINED_ENTRIES, "fft": 1.0}
+    factor = {"exp": n * USUAL_RANK, "product": n * USUAL_RANK**2, "call": CALLS_OF_COLUMN * USUAL_RANK}
+    sorting = ENTRIES_OF_PAIR * n * math.log2(max(n, 2))
+    pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * orders * n, "product": 2.0 * entries * orders}
+    return added(
+        added(line, times=entries * lines),
+        added(factor, times=float(columns + 2 * alone)),
+        added(pair, times=float(pairs)),
+    )
+
+
+def work_of_selection(n: int, candidates: int, steps: int, orders: int) -> Work:
+    """Return what so many steps of forward selection take: of each candidate its effect, and its lines under all shifts."""
+    tried, value = steps * (candidates - (steps - 1) / 2), {"product": 4.0, "exp": 1.0, "entry": 3.0}
+    effect = added(value, value, {"entry": 2 * SWEPT_ENTRIES})
+    lines = added(value, {"entry": LINED_ENTRIES + PAIRED_ENTRIES, "fft": 1.0}, times=float(orders))
+    return added(added(effect, lines, times=0.75 * n**2 * tried), {"call": 300.0 * tried})
+
+
+def work_of_joint(n: int, groups: Sequence[tuple[Points, Kernel]], permutations: int) -> Work:
+    """Return what the joint test of several groups takes: half of each matrix at its relabelled places, and their product."""
+    values, others = added(*(work_of_values([kernel], points) for points, kernel in groups)), len(groups) - 1.0
+    moved = {"gather": 1.5 * others, "entry": 3.0 * others + 2.0}
+    return added(added(values, times=float(n) ** 2), added(moved, times=permutations * float(n) ** 2 / 2))
+
+
+def swept_bytes(n: int, vectors: int, threads: int) -> float:
+    """Return the bytes that products of a matrix with so many vectors take: one set for each strip under way."""
+    return 8.0 * n * vectors * (threads + SWEPT)
+
+
+def blocked_bytes(n: int, matrices: int, permutations: int, threads: int) -> float:
+    """Return the bytes that sums of so many matrices over blocks of rows take."""
+    return 8.0 * matrices * (SUMS_OF_BLOCKS * min(n, BLOCKS) ** 2 + permutations) + TILE_BYTES * threads
+
+
+def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:
+    """Return the bytes that sums over shifts take, as `shift_sums` goes.
+
+    Transforms of the second side are held for some orders, of the first where it multiplies all at once.
+    """
+    circle, stacked = shifts.circle_length(n), first >= shifts.MANY and second * orders >= shifts.MANY
+    lines = max(block.count for block in plan_blocks(circle, n - circle, first + second if stacked else 1))
+    together = second * min(orders, max(1, shifts.HELD_ENTRIES // (second * circle * lines)))
+    blocks = BLOCK_SHARE * threads * ((2 + first if stacked else 3) + together) * lines * circle
+    spectra = (threads + UNDER_WAY) * first * together * circle
+    return 8.0 * (blocks + spectra + SUMS * first * second * orders * circle)
+
+
+def held_by_stacks(rows: int, matrices: int, engine: Engine) -> float:
+    """Return the bytes that blocks of lines of many matrices take while they are under way."""
+    return STACKED_BYTES * min(HELD_ENTRIES, 128 * rows * matrices) * engine.threads
+
+
+def piece_bytes(columns: int) -> int:
+    """Return what a piece of a file takes while it is read and worked on (in Parquet its pages too)."""
+    return PIECE_BYTES + COLUMN_BYTES * columns

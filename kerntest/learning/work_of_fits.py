@@ -1,0 +1,218 @@
+"""What fits, and models applied to rows, take, counted: units of work and bytes, least and most where the values decide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kerntest.engines.engine import allowed_bytes
+from kerntest.engines.plan import TABLE_BYTES, added, tell
+from kerntest.errors import option
+from kerntest.kernels.base import Points
+from kerntest.kernels.counting import work_of_values
+from kerntest.learning.solvers import least_squares
+from kerntest.learning.solvers.hinge import KEPT_BYTES as KEPT_ROWS
+from kerntest.matrices.factor import expected_rank, parse_features
+from kerntest.matrices.matrix import KEPT_BYTES as KEPT_TRIANGLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.engines.engine import Engine
+    from kerntest.engines.plan import Work
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.rows.model_outputs import ModelColumns
+
+# All measured. Values of the kernel that a machine takes in units of its rows squared: where few rows support it, and where
+# most do; of a machine of a grid, which is rough and starts from another; and the share of a matrix that is kept.
+EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.5, 8.0, 0.4, 0.02, 0.2
+# Calls of numpy of a machine by itself, and of one of many that are solved together.
+CALLS, CALLS_STACKED = 2e4, 200.0
+# Rows up to which machines of pairs of classes are solved together.
+STACKED_ROWS = 60
+# Passes of Lanczos over a matrix, in columns of a vector each; and steps of conjugate gradients.
+PASSES, STEPS = (10.0, 40.0), (10.0, 60.0)
+# Cubes of an eigendecomposition of a large matrix in units of one of few rows, and what little ones take beside.
+LARGE_SPECTRUM, SMALL_ROWS = 0.35, 100.0
+# Steps over the entries of a matrix that an eigendecomposition is judged by, for each lambda; arrays of features at once.
+JUDGED, FEATURE_ARRAYS = 3.0, 8.0
+# Bytes for each entry of a matrix that is decomposed.
+DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
+# Rounds of the search for a pre-image; bytes that a number is written in, in units of what is read by the interpreter; and
+# that of a file.
+ROUNDS, WRITTEN_BYTES, READ_SHARE = (10.0, 100.0), 4.0, 0.2
+# What loading what learners need, scores and the report take.
+BESIDES = {"call": 1e5}
+
+
+class Cost(NamedTuple):
+    """The method in a word, the step in a sentence, the work and the bytes held then, least and most."""
+
+    method: str
+    step: str
+    work: tuple[Work, Work]
+    held: tuple[float, float]
+
+
+def prepare(command: str, cost: Cost, rows: int, columns: int, engine: Engine) -> None:
+    """Tell the plan of a fit, which threads of this process compute, or refuse what takes more memory than is allowed."""
+    hint = f"{option('features', 'nystroem:500')} takes less, or less with fewer features"
+    least, most = (TABLE_BYTES * rows * columns + held for held in cost.held)
+    told: Any = {"steps": (cost.step,), "held": most, "held_least": least, "work": cost.work[0], "most": cost.work[1]}
+    refusal = f"kerntest {command} of {rows:,} rows takes", hint
+    tell(command, rows, columns, method=cost.method, engine=engine.here, refusal=refusal, **told)
+
+
+def of_values(kernel: Kernel | None, points: Points | Array) -> Work:
+    """Return what a value of a kernel takes; of a matrix that is given a step."""
+    return {"entry": 1.0} if kernel is None or not isinstance(points, Points) else work_of_values([kernel], points)
+
+
+def _of_features(features: str, kernel: Kernel | None, points: Points | Array) -> tuple[int, Work]:
+    """Return the number of features that a text asks for, and what those of a row take."""
+    kind, size = parse_features(features)
+    if kind == "fourier" or not isinstance(points, Points):
+        return size, added({"product": 20.0, "exp": 1.0, "entry": 2.0}, times=size)
+    return size, added(of_values(kernel, points), {"product": size}, times=size)
+
+
+def cost_of_machines(
+    kernel: Kernel | None,
+    points: Points | Array,
+    sizes: Sequence[int],
+    *,
+    features: str | None,
+    method: str,
+    folds: int | None = None,
+    cells: int = 1,
+    judged: Sequence[int] = (),
+) -> Cost:
+    """Return the cost of machines of so many rows each, and of a search in folds: so many cells are `judged` in each round."""
+    n, rows = len(points), np.array(sizes, dtype=np.float64)
+    told = "" if folds is None else f", {folds} folds" + (", for a grid of costs and bandwidths" if cells > 1 else "")
+    # Fits in units of one to all rows: those of a fold have fewer.
+    searched = 0.0 if folds is None else (1.0 - 1.0 / folds) ** 2 * (sum(judged) or folds * cells)
+    few = float(np.count_nonzero(rows <= STACKED_ROWS))
+    calls = {"call": (CALLS_STACKED * few + CALLS * (len(rows) - few)) * (1.0 + 0.5 * searched)}
+    if features is not None:
+        size, made = _of_features(features, kernel, points)
+        each = added({"product": 1.0 * size**2, "entry": 8.0 * size}, times=float(rows.sum()) * (1.0 + searched))
+        fixed, bytes_ = added(added(made, times=2.0 * n), calls), 8.0 * n * size
+        step = f"{size:,} features of {n:,} rows{told}"
+        least, hardest = (added(fixed, added(each, times=times)) for times in (1.0, 6.0))
+        return _cost(method, step, least, hardest, 1.5 * bytes_, 5.0 * bytes_)
+    values, pairs, squares = added(of_values(kernel, points), {"entry": 2.0}), float(n) ** 2, float((rows**2).sum())
+    # Scores of the rows, by the machines and by the nearest mean.
+    low = EASY * squares + 1.1 * pairs + ROUGH * searched * squares
+    high = HARD * squares + 2.0 * pairs + 4.0 * ROUGH * searched * squares
+    entry, most = 8.0 * max(pairs if few else 0.0, float(rows.max(initial=0.0)) ** 2), allowed_bytes(KEPT_ROWS)
+    least, hardest = (added(added(values, times=times), calls) for times in (low, high))
+    held = (min(share * entry, most) for share in (KEPT_LEAST, KEPT_MOST))
+    return _cost(method, f"kernel matrix of {n:,} rows{told}", least, hardest, *held)
+
+
+def cost_of_ridge(
+    kernels: Sequence[Kernel | None],
+    points: Points | Array,
+    *,
+    features: str | None,
+    lambdas: int,
+    chosen_on: int,
+    direct: float,
+    held: float,
+) -> Cost:
+    """Return the cost of ridge regression over some kernels and lambdas; beyond `direct`, of conjugate gradients on features."""
+    n, widest = float(len(points)), 0.0
+    total: list[Work] = []
+    if features is not None:
+        size, made = _of_features(features, kernels[0], points)
+        size = min(size, int(n))
+        step = f"{size:,} features of {len(points):,} rows"
+        if n * size**2 <= direct:
+            each = added(made, {"product": 10.0 * size**2, "entry": JUDGED * lambdas * size}, times=n * len(kernels))
+            return _cost("features", step, each, each, FEATURE_ARRAYS * 8 * n * size)
+        some = points.take(slice(0, chosen_on)) if isinstance(points, Points) else points[:chosen_on]
+        told: Any = {"lambdas": lambdas, "chosen_on": chosen_on, "direct": direct, "held": 0.0}
+        chosen = added(cost_of_ridge(kernels, some, features=None, **told).work[0], {"spectrum": 2.0 * size**3})
+        once = added(of_values(kernels[0], points), {"product": 4.0}, times=n * size)
+        low, high = (added(chosen, added(once, times=times)) for times in STEPS)
+        return _cost("features", step, low, high, DENSE_BYTES * chosen_on**2, DENSE_BYTES * (chosen_on**2 + size**2))
+    for kernel in kernels:
+        rank = n if kernel is None or not isinstance(points, Points) else _thin_rank(kernel, points)
+        widest, values = max(widest, rank), of_values(kernel, points)
+        if rank < n:
+            total.append(added(values, {"product": 30.0 * rank, "entry": 20.0 + JUDGED * lambdas}, times=n * rank))
+            continue
+        spectrum = LARGE_SPECTRUM + SMALL_ROWS / max(n, SMALL_ROWS)
+        total += [added(values, {"entry": 10.0 + JUDGED * lambdas}, times=n**2), {"spectrum": spectrum * n**3}]
+    step = f"eigenvalues of the kernel matrix of {len(points):,} rows"
+    every = added(*total)
+    return _cost("dense", step, every, every, held if widest == n else DENSE_BYTES * n * widest)
+
+
+def _thin_rank(kernel: Kernel, points: Points) -> float:
+    """Return how many columns `thin_factor` finds, n where it finds too many."""
+    n, most = len(points), least_squares.MOST_PROBED * least_squares.PROBED
+    if n < least_squares.LEAST_ROWS:
+        return n
+    low, _ = expected_rank(
+        kernel, points, least_squares.FACTOR_TOLERANCE, most=min(least_squares.MOST_COLUMNS * n, most)
+    )
+    return min(low, n)
+
+
+def cost_of_components(
+    kernel: Kernel | None, points: Points | Array, *, components: int, features: str | None, dense: bool
+) -> Cost:
+    """Return the cost of the leading eigenvectors of a kernel matrix, or of the covariance of features."""
+    n, values = float(len(points)), added(of_values(kernel, points), {"entry": 2.0})
+    if features is not None:
+        size, made = _of_features(features, kernel, points)
+        covariance = added(
+            added(added(made, times=2.0), {"product": 1.0 * size**2}, times=n), {"spectrum": 1.0 * size**3}
+        )
+        step = f"covariance of {size:,} features of {len(points):,} rows"
+        return _cost("features", step, covariance, covariance, DENSE_BYTES * size**2)
+    step, triangle = f"{components:,} components of the kernel matrix of {len(points):,} rows", n**2 / 2
+    scores = added(values, {"product": components}, times=n**2)
+    if dense:
+        whole = added(scores, added(values, times=n**2), {"spectrum": n**3})
+        return _cost("exact", step, whole, whole, 32.0 * n**2)
+    kept, width = 4.0 * n**2 <= allowed_bytes(KEPT_TRIANGLE), float(min(max(components + 2, 4), 24))
+    low, high = (
+        added(
+            scores,
+            added(values, times=triangle * (1.0 if kept else passes)),
+            added({"product": 4.0 * width, "entry": 3.0}, times=triangle * passes),
+        )
+        for passes in PASSES
+    )
+    return _cost("exact", step, low, high, 4.0 * n**2 if kept else 8.0 * n * 64)
+
+
+def work_of_rows(columns: ModelColumns, rows: int, size: float) -> tuple[Work, Work]:
+    """Return least and most of what a model makes of so many rows, which are so many bytes of a file."""
+    model, deviates = columns.model, getattr(columns, "deviates", False)
+    spread = model.spread.coefficients.shape[1] if deviates else 0
+    outputs, written = model.expansion.coefficients.shape[1] + spread, len(columns.names) + len(columns.kept)
+    features, encoder = model.features, columns.encoder
+    centres = model.expansion.centres if features is None else features.landmarks
+    values = of_values(model.kernel, centres) if features is None else {}
+    each = added(values, {"product": outputs, "entry": 1.0}, times=float(len(centres)))
+    if features is not None:
+        each = added(features.work(1.0), {"product": features.size * outputs})
+    cells = {"text": WRITTEN_BYTES * written, "entry": 40.0 * (len(encoder.names) + written)}
+    fixed = added(added(each, cells, times=float(rows)), {"text": READ_SHARE * size, "call": 2e4})
+    if not getattr(columns, "reconstruct", False):
+        return fixed, fixed
+    step = added(
+        of_values(model.kernel, centres), {"product": centres.numeric.shape[1], "entry": 3.0}, times=float(len(centres))
+    )
+    low, high = (added(fixed, added(step, times=rounds * rows)) for rounds in ROUNDS)
+    return low, high
+
+
+def _cost(method: str, step: str, least: Work, most: Work, *held: float) -> Cost:
+    """Return a cost with all that is done besides; of one number of bytes that is the least and the most."""
+    return Cost(method, step, (added(least, BESIDES), added(most, BESIDES)), (held[0], held[-1]))
