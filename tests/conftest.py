@@ -78,6 +78,11 @@ def own_temporary_folder(tmp_path_factory):
     """Have temporary files of this process, and of those that it starts, in a folder where nobody else makes any."""
     folder = tmp_path_factory.mktemp("own")
     with pytest.MonkeyPatch.context() as patch:
+        # What units of work cost here is measured anew, and kept where nobody else looks.
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("caches")))
+        # That of fonts takes seconds to make.
+        patch.setenv("MPLCONFIGDIR", os.environ.get("MPLCONFIGDIR") or str(caches / "matplotlib"))
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
         before = left_in(folder)

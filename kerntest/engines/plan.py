@@ -36,20 +36,20 @@ Work: TypeAlias = Mapping[str, float]
 # Seconds of a unit on one thread of an AMD EPYC (Zen 3) with OpenBLAS: said where no costs are kept.
 UNITS = {
     # A multiplication with an addition inside a product of matrices.
-    "product": 3.3e-11,
+    "product": 4.5e-11,
     # A step over the entries of arrays of a megabyte; an exponential.
-    "entry": 3.5e-10,
-    "exp": 3.0e-9,
+    "entry": 2.3e-10,
+    "exp": 5.0e-9,
     # An entry of real transforms of some thousand entries.
-    "fft": 3.5e-9,
+    "fft": 2.9e-9,
     # An entry of a large matrix found at its relabelled place.
-    "gather": 2.0e-9,
+    "gather": 1.3e-9,
     # A cube of the rows in an eigendecomposition, per entry of that cube.
-    "spectrum": 3.0e-10,
+    "spectrum": 4.2e-10,
     # A call of numpy by the interpreter for a few numbers.
-    "call": 1.0e-6,
+    "call": 4.8e-7,
     # A byte of text that is read as a number.
-    "text": 1.0e-8,
+    "text": 2.4e-8,
 }
 # A measurement is the least of so many.
 REPEATS = 3
@@ -116,6 +116,11 @@ def plan_wanted(rows: int) -> bool:
     """Whether anybody listens to the plan of a table with so many rows."""
     current = CURRENT.get()
     return current.planned is not None and rows >= current.planned_from
+
+
+def count_wanted(rows: int) -> bool:
+    """Whether anybody asks what a table with so many rows takes: who listens to the plan, or who has set a limit."""
+    return plan_wanted(rows) or CURRENT.get().engine.memory is not None
 
 
 def added(*works: Work, times: float = 1.0) -> dict[str, float]:

@@ -7,12 +7,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-import numpy as np
-
 import kerntest
 from kerntest.data.diagnostics import copies_warning
 from kerntest.engines import engine as engines
-from kerntest.engines.plan import TABLE_BYTES, added, tell
+from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
 from kerntest.errors import UndecidedError, UsageError, one_of, option
 from kerntest.inference.verdict import Verdict, judged_together
 from kerntest.inference.work_of_tests import step_of_test
@@ -110,7 +108,7 @@ class RunOfTest:
         columns: int,
         *,
         members: int,
-        further: Sequence[Step] = (),
+        further: Callable[[], Sequence[Step]] = tuple,
         coco: bool = False,
     ) -> None:
         """Tell the plan of a test, and of what is computed further, and find the engine on which it fits into the memory.
@@ -118,7 +116,17 @@ class RunOfTest:
         A side has rows and the kernels over them; of one side the other is the label. The family has so many members.
         """
         n, count = len(sides[0][0]), sum(len(kernels) for _, kernels in sides)
-        steps = step_of_test(sides, self.options, members=members, coco=coco), *further
+        most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
+        if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
+            raise UndecidedError(
+                f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
+                hint=f"{option('resampling', 'shifts')} has no such limit"
+                + ("; or name one kernel for each side" if count > 2 else ""),
+                code="undecided.memory",
+            )
+        if not count_wanted(n):
+            return
+        steps = step_of_test(sides, self.options, members=members, coco=coco), *further()
 
         def held(threads: int) -> float:
             return TABLE_BYTES * float(n) * columns + max(step.held(threads) for step in steps)
@@ -129,14 +137,6 @@ class RunOfTest:
             what=f"the exact test of {n:,} rows takes",
             hint=f"{option('method', 'features')} takes any number of rows",
         )
-        most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
-        if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
-            raise UndecidedError(
-                f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
-                hint=f"{option('resampling', 'shifts')} has no such limit"
-                + ("; or name one kernel for each side" if count > 2 else ""),
-                code="undecided.memory",
-            )
         tell(
             command,
             n,

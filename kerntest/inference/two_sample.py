@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -205,7 +206,7 @@ def mmd_test(
     sample = lay_out(pooled, options.scale)
     chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
     family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
-    further = explanation_work(sample, options) if explain else ()
+    further = partial(explanation_work, sample, options) if explain else tuple
     sides = [(sample.points, family.kernels)]
     run.prepare("mmd", sides, len(sample.names), members=len(family.members), further=further)
     test = TwoSamples(options, run.engine, progress, sample)

@@ -106,9 +106,10 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, c
         return Step.of(what, *_blocks(*sides[0], permutations))
     circle = shifts.circle_length(n)
     orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
-    what = f"{counted}, a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
-    what = f"{what}, under {orders * circle:,} cyclic relabellings"
-    return Step.of(what, partial(shifted_bytes, n, first, second, orders), *_shifts(sides, orders, members))
+    low, high, few = _shifts(sides, orders, members)
+    way = f"a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
+    what = f"{counted} {'as products of few columns' if few else way}, under {orders * circle:,} cyclic relabellings"
+    return Step.of(what, partial(shifted_bytes, n, first, second, orders), low, high)
 
 
 def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
@@ -152,8 +153,8 @@ def _blocks(points: Points, kernels: Sequence[Kernel], permutations: int) -> tup
     return bytes_of, added(*ends[0]), added(*ends[1])
 
 
-def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work]:
-    """Return least and most of the sums of pairs of matrices over all shifts, as `TwoVariables` goes."""
+def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work, bool]:
+    """Return least and most of the sums of pairs of matrices over all shifts, as `TwoVariables` goes, and if factors do."""
     n, tolerance = len(sides[0][0]), TOLERANCE if members == 1 else LEFT_OUT
     works: list[Work] = [{"entry": PAIRED_ENTRIES * members * orders * n**2 / 2}]
     ranks: list[tuple[float, float]] = []
@@ -170,7 +171,7 @@ def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Wor
             continue
         factors = (_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(of_both, sides, strict=True))
         found.append(added(*factors, {"fft": 3.0 * math.prod(of_both) * orders * n}))
-    return found[0], found[1]
+    return found[0], found[1], math.isfinite(ranks[0][1] * ranks[1][1])
 
 
 def _coco(sides: Sequence[Side], permutations: int) -> tuple[Work, Work]:

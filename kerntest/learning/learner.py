@@ -274,7 +274,7 @@ def train(
         tested = told_of_shared(labelled, read_like(test, labelled, reading))
         inputs.append(InputRecord.of(tested.read, tested.n))
     rows = learner.rows(learned)
-    prepare(learner.COMMAND, learner.cost(rows), len(rows), len(rows.columns), engine)
+    prepare(learner, rows, engine)
     fit = learner.fit(rows, progress)
     held_out = None if tested is None else rows_like(tested, rows)
     judged = learner.judge(rows, fit, held_out, learned)

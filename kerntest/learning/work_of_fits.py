@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import allowed_bytes
-from kerntest.engines.plan import TABLE_BYTES, added, tell
+from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
 from kerntest.errors import option
 from kerntest.kernels.base import Points
 from kerntest.kernels.counting import work_of_values
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.engines.plan import Work
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.learner import Learner
     from kerntest.learning.rows.model_outputs import ModelColumns
+    from kerntest.learning.rows.training_rows import TrainingRows
 
 # All measured. Values of the kernel that a machine takes in units of its rows squared: where few rows support it, and where
 # most do; of a machine of a grid, which is rough and starts from another; and the share of a matrix that is kept.
@@ -55,13 +57,17 @@ class Cost(NamedTuple):
     held: tuple[float, float]
 
 
-def prepare(command: str, cost: Cost, rows: int, columns: int, engine: Engine) -> None:
+def prepare(learner: Learner[Any, Any], rows: TrainingRows, engine: Engine) -> None:
     """Tell the plan of a fit, which threads of this process compute, or refuse what takes more memory than is allowed."""
-    hint = f"{option('features', 'nystroem:500')} takes less, or less with fewer features"
-    least, most = (TABLE_BYTES * rows * columns + held for held in cost.held)
+    n, columns = len(rows), len(rows.columns)
+    if not count_wanted(n):
+        return
+    cost, command = learner.cost(rows), learner.COMMAND
+    least, most = (TABLE_BYTES * n * columns + held for held in cost.held)
     told: Any = {"steps": (cost.step,), "held": most, "held_least": least, "work": cost.work[0], "most": cost.work[1]}
-    refusal = f"kerntest {command} of {rows:,} rows takes", hint
-    tell(command, rows, columns, method=cost.method, engine=engine.here, refusal=refusal, **told)
+    hint = f"{option('features', 'nystroem:500')} takes less, or less with fewer features"
+    refusal = f"kerntest {command} of {n:,} rows takes", hint
+    tell(command, n, columns, method=cost.method, engine=engine.here, refusal=refusal, **told)
 
 
 def of_values(kernel: Kernel | None, points: Points | Array) -> Work:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import kerntest
+from kerntest.engines.plan import UNITS
 from kerntest.errors import UndecidedError
 
 
@@ -19,9 +20,9 @@ def stop(plan):
 
 
 @pytest.fixture(autouse=True)
-def pace(monkeypatch):
-    """Every machine is as fast as that where costs were measured: only the count of operations is tested."""
-    monkeypatch.setattr("kerntest.engines.engine._pace", lambda _: 1.0)
+def units(monkeypatch):
+    """Every machine is as fast as that where the built-in costs were measured: only the count of units is tested."""
+    monkeypatch.setattr("kerntest.engines.plan.costs", lambda: UNITS)
 
 
 def planned(run, **options):
@@ -87,18 +88,18 @@ def rows_of(n, seed=0):
 @pytest.mark.parametrize(
     ("run", "seconds"),
     [
-        (lambda: kerntest.mmd_test(normal(1500, 3), normal(1500, 3, 1)), 0.58),
-        (lambda: kerntest.mmd_test(normal(1000, 3), normal(1000, 3, 1), explain=True), 1.3),
+        (lambda: kerntest.mmd_test(normal(1500, 3), normal(1500, 3, 1)), 0.26),
+        (lambda: kerntest.mmd_test(normal(1000, 3), normal(1000, 3, 1), explain=True), 0.59),
         (lambda: kerntest.hsic_test(normal(2000, 3), normal(2000, 3, 1)), 0.6),
         (lambda: kerntest.hsic_pairs(pd.DataFrame(normal(1000, 8)).add_prefix("c")), 0.11),
         (lambda: kerntest.hsic_select(pd.DataFrame(normal(1000, 8)).add_prefix("c"), "c0", 2), 0.22),
         (lambda: kerntest.train_svm(rows_of(3000), "side", exclude="wave"), 0.36),
         (lambda: kerntest.train_ridge(rows_of(500), "wave", exclude="side"), 0.5),
-        (lambda: kerntest.train_kpca(rows_of(3000)[["a", "b", "c"]]), 0.18),
+        (lambda: kerntest.train_kpca(rows_of(3000)[["a", "b", "c"]]), 0.31),
     ],
 )
 def test_the_time_is_that_of_the_machine_where_costs_were_measured(run, seconds):
-    assert planned(run, threads=1).seconds == pytest.approx(seconds, rel=0.5)
+    assert planned(run, threads=1).seconds == pytest.approx(seconds, rel=0.35)
 
 
 def test_an_explanation_is_counted_step_by_step():
@@ -116,7 +117,7 @@ def test_an_explanation_is_counted_step_by_step():
         assert explained.seconds > (0 if left_out else 2) * test.seconds
     test, explained = plans(4000, kernel="a: gaussian(1)")
     assert explained.work == (*test.work, "tests of 4 columns alone")
-    assert explained.memory_bytes > test.memory_bytes
+    assert explained.memory_bytes >= test.memory_bytes
 
 
 def test_fewer_threads_are_used_where_the_memory_is_short():

@@ -28,7 +28,7 @@ from kerntest.report.summaries.words import (
     number,
     p_value_meaning,
     shortened_kernel,
-    show_time,
+    show_times,
     visible,
 )
 
@@ -235,20 +235,26 @@ def test_columns_are_told_with_their_effects(tested, told):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
+    ("least", "most", "text"),
     [
-        (0.9, "less than a second"),
-        (1.0, "about 1 second"),
-        (89.0, "about 89 seconds"),
-        (90.0, "about 2 minutes"),
-        (600.0, "about 10 minutes"),
-        (5400.0, "about 2 hours"),
-        (36_000.0, "about 10 hours"),
-        (172_800.0, "about 2 days"),
+        (0.9, 0.9, "less than a second"),
+        (0.1, 0.9, "less than a second"),
+        (1.0, 1.0, "about 1 second"),
+        (89.0, 89.0, "about 89 seconds"),
+        (80.0, 90.0, "about 2 minutes"),
+        (600.0, 600.0, "about 10 minutes"),
+        (5400.0, 5400.0, "about 2 hours"),
+        (36_000.0, 36_000.0, "about 10 hours"),
+        (172_800.0, 172_800.0, "about 2 days"),
+        (3.0, 12.0, "3 to 12 seconds"),
+        (20.0, 120.0, "20 seconds to 2 minutes"),
+        (0.2, 3.0, "less than a second to 3 seconds"),
+        (6000.0, 60_000.0, "2 to 17 hours"),
+        (1.0, 6.0, "1 to 6 seconds"),
     ],
 )
-def test_a_duration_is_said_in_its_unit(seconds, text):
-    assert show_time(seconds) == text
+def test_a_duration_or_a_range_is_said_in_its_unit(least, most, text):
+    assert show_times(least, most) == text
 
 
 def test_flatten_gives_one_level_with_dotted_names():

@@ -304,8 +304,10 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         several = rows.chosen is not None and not options.fixed(rows)[1]
         kernels = rows.chosen.at_multiples(ridge_fit.MULTIPLES) if several and rows.chosen else [rows.kernel]
         if options.features is None:
-            at_once = min(ridge_fit.few_at_once(n, n, options.engine).threads, len(kernels))
-            held = float(ridge_fit.matrices_at_once(n, n, options.engine)[0]) * at_once
+            need, most = ridge_fit.matrices_at_once(n, n, options.engine)
+            held = float(need) * max(1, min(most, len(kernels)))
+            if options.engine.memory is None:
+                ridge_fit.few_at_once(n, n, options.engine)
         told: Any = {
             "features": options.features,
             "chosen_on": min(n, ridge_fit.CHOOSING_ROWS),

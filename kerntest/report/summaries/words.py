@@ -270,10 +270,11 @@ def plan_notes(plan: Plan) -> list[str]:
 
 def show_times(least: float, most: float) -> str:
     """Return a duration, or between which two it lies, as people say it."""
-    low, high = (_duration(seconds) for seconds in (least, most))
+    low, high = _duration(least), _duration(most)
     if least > CLOSE * most or low == high:
         return high if most < 1 else f"about {high}"
-    return f"{low.removesuffix(high.lstrip('0123456789,')).strip()} to {high}"
+    (number, unit), same = low.rsplit(" ", 1), low.rsplit(" ", 1)[1].rstrip("s") == high.rsplit(" ", 1)[1].rstrip("s")
+    return f"{number if same and least >= 1 else f'{number} {unit}'} to {high}"
 
 
 def _duration(seconds: float) -> str:
