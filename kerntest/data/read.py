@@ -20,6 +20,7 @@ from kerntest.data.source import (
     Format,
     Found,
     chunks_of,
+    chunks_with_lines,
     compression_of,
     find_files,
     format_of_head,
@@ -207,7 +208,9 @@ def blocks_of(
 def located_files(path: str | Path, stack: ExitStack) -> tuple[str, Found]:
     """Return how messages call a path, and its files; stdin is copied into one, which the stack removes."""
     if str(path) == "-":
-        return STDIN, Found(((STDIN, stack.enter_context(_copied(chunks_of(sys.stdin.buffer)))),), copied=True)
+        return STDIN, Found(
+            ((STDIN, stack.enter_context(_copied(chunks_with_lines(sys.stdin.buffer, STDIN)))),), copied=True
+        )
     return str(path), find_files(path, str(path))
 
 

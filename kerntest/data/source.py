@@ -10,6 +10,7 @@ import lzma
 import math
 import os
 import re
+import stat
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -91,7 +92,13 @@ def _read_bytes(location: Path, shown: str) -> bytes:
 def open_file(location: Path, shown: str) -> BinaryIO:
     """Open a file for reading; every failure of the system becomes a DataError."""
     with _told_apart(location, shown):
-        return location.open("rb")
+        file = location.open("rb")
+    try:
+        _refuse_endless(file, shown)
+    except DataError:
+        file.close()
+        raise
+    return file
 
 
 @contextmanager
@@ -99,6 +106,8 @@ def _told_apart(location: Path, shown: str) -> Iterator[None]:
     """Turn what the system says about a file into our errors."""
     try:
         yield
+    except DataError:
+        raise
     except FileNotFoundError as error:
         raise bad_file(shown, "does not exist", hint=_nearby(location), code="data.missing_file") from error
     except (OSError, ValueError) as error:
@@ -134,6 +143,8 @@ _SUFFIXES = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz"})
 MAGIC_BYTES = 6
 # Unpacked, no file may be larger than this or than half of the machine's memory: 1 MB can hold 1 GB of zeros.
 LARGEST_UNPACKED = 8 << 30
+# No line is so long.
+LONGEST_LINE = 1 << 26
 _CHUNK = 1 << 20
 _MAGIC: Mapping[Compression, re.Pattern[bytes]] = {
     "gzip": re.compile(rb"\x1f\x8b"),
@@ -254,11 +265,40 @@ def chunks_of(stream: Any) -> Iterator[bytes]:
     return iter(lambda: stream.read(_CHUNK), b"")
 
 
+def chunks_with_lines(stream: Any, name: str) -> Iterator[bytes]:
+    """Yield what is in a stream, a chunk at a time, and refuse what may never end: a device, and a line that does not."""
+    _refuse_endless(stream, name)
+    size, ended = 0, False
+    for chunk in chunks_of(stream):
+        if not size:
+            # What is not text is told by others.
+            ended = chunk.startswith(PARQUET_MAGIC) or compression_of(chunk) is not None
+        size, ended = size + len(chunk), ended or b"\n" in chunk or b"\r" in chunk
+        if size >= LONGEST_LINE and not ended:
+            said = f"is no table: its first line does not end within {size >> 20:,} MiB"
+            raise bad_file(name, said, hint="a table has a line for each row", code="data.malformed_csv")
+        yield chunk
+
+
+def _refuse_endless(stream: Any, name: str) -> None:
+    """Refuse a device, such as /dev/urandom; a terminal ends where somebody says so."""
+    try:
+        found = os.fstat(stream.fileno())
+        endless = stat.S_ISCHR(found.st_mode) and not os.path.samestat(found, Path(os.devnull).stat())
+        endless = endless and not stream.isatty()
+    except (OSError, AttributeError, ValueError):
+        # No file of the system.
+        return
+    if endless:
+        hint = "name a file, or send the rows through a pipe"
+        raise bad_file(name, "is a device, of which nobody knows whether it ends", hint=hint, code="data.device")
+
+
 def _read_all(stream: Any, name: str, limit: float = math.inf) -> bytes:
     """Read a stream to its end, or until it is clear that it is too large."""
     whole = io.BytesIO()
     allowed = bytes_to_read()
-    for chunk in chunks_of(stream):
+    for chunk in chunks_with_lines(stream, name):
         whole.write(chunk)
         if allowed is not None and whole.tell() > allowed:
             refuse_to_read(whole.tell(), name)

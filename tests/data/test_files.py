@@ -20,7 +20,9 @@ import kerntest
 from kerntest import read_table
 from kerntest.data import source
 from kerntest.data.formats.dialect import header_names
+from kerntest.data.read import open_blocks
 from kerntest.data.source import largest_unpacked
+from kerntest.errors import DataError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
@@ -395,3 +397,34 @@ def test_a_name_twice_in_parquet_is_told(tmp_path):
     parquet.write_table(pa.table([[1.0, 2.0], [3.0, 4.0]], names=["t", "t"]), tmp_path / "twice.parquet")
     with pytest.raises(kerntest.errors.DataError, match="more than one column named 't'"):
         read_table(tmp_path / "twice.parquet")
+
+
+@pytest.mark.skipif(not Path("/dev/urandom").exists(), reason="a device of Unix")
+def test_what_never_ends_is_refused():
+    for read in (read_table, lambda path: open_blocks(path).__enter__()):
+        with pytest.raises(
+            DataError, match="/dev/urandom is a device, of which nobody knows whether it ends"
+        ) as caught:
+            read("/dev/urandom")
+        assert caught.value.code == "data.device"
+        with pytest.raises(DataError, match="is empty"):
+            read("/dev/null")
+
+
+def test_a_first_line_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(source, "LONGEST_LINE", 1 << 21)
+    chunk = 1 << 20
+    for content, fits in (
+        (b"x" * (chunk - 1), True),
+        (b"x" * 3 * chunk, False),
+        (b"a\n" + b"x" * 3 * chunk, True),
+        (b"x" * (2 * chunk - 1) + b"\r" + b"x" * chunk, True),
+        (b"PAR1" + b"x" * 3 * chunk, True),
+        (b"\x1f\x8b" + b"x" * 3 * chunk, True),
+    ):
+        chunks = source.chunks_with_lines(io.BytesIO(content), "pipe")
+        if fits:
+            assert b"".join(chunks) == content
+        else:
+            with pytest.raises(DataError, match="pipe is no table: its first line does not end within 2 MiB"):
+                list(chunks)

@@ -170,9 +170,9 @@ def family_notes(family: FamilyRecord | None, noun: str) -> list[str]:
 def null_text(null: Null) -> str:
     """Return how the p-value was found."""
     if null.method == "shift":
-        return (
-            f"shift test: {counted((null.permutations or 1) - 1, 'shift')} of one series against the other, asymptotic"
-        )
+        relabellings = null.permutations or 1
+        shifts = f"{counted(relabellings - 1, 'shift')} of one series"
+        return f"shift test: {shifts} ({relabellings:,} relabellings with none), asymptotic"
     if null.permutations is None:
         trace = ", its skewness estimated" if null.trace == "stochastic" else ""
         return f"{null.method}: {CURVES[null.method]}{trace}, approximate"
