@@ -23,7 +23,7 @@ COMMANDS = dict(
     if not line.startswith("#")
 )
 # What hangs on the day, the machine and the libraries.
-PASSING = {"seconds", "version", "libraries", "threads", "sha256", "iterations"}
+PASSING = {"seconds", "seconds_saved", "version", "libraries", "threads", "sha256", "iterations"}
 TIME = re.compile(r"[\d.]+ seconds")
 NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 

@@ -24,7 +24,13 @@ GAP = 1e-6 / SAME_MACHINE
 
 
 @pytest.fixture
-def four_cells(monkeypatch):
+def not_beyond(monkeypatch):
+    """Let a grid stay as it is, wherever its best cell is."""
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.MOST_BEYOND", 0)
+
+
+@pytest.fixture
+def four_cells(monkeypatch, not_beyond):  # noqa: ARG001 - it acts by being there
     """Let a grid be of two costs and two bandwidths: what holds for every cell needs no more of them."""
     monkeypatch.setattr("kerntest.learning.machines.svm.COSTS", (1.0, 100.0))
     monkeypatch.setattr("kerntest.learning.machines.svm.MULTIPLES", (0.5, 2.0))
@@ -34,6 +40,7 @@ def noisy(n=70, seed=0, classes=2):
     return clouds(n, separation=1.2, seed=seed, classes=classes)
 
 
+@pytest.mark.usefixtures("not_beyond")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_chosen_cell_is_the_best_then_the_cheapest_then_the_widest(seed):
     table = frame_of(*noisy(40, seed=seed))
@@ -147,6 +154,7 @@ def large(n=300, seed=0):
     return X, y
 
 
+@pytest.mark.usefixtures("not_beyond")
 @pytest.mark.parametrize(
     ("classes", "options"),
     [(2, {}), (2, {"class_weight": {0: 1, 1: 3}}), (2, {"kernel": "laplacian"}), (2, {"nu": 0.7}), (3, {})],
@@ -240,6 +248,7 @@ def test_what_cannot_be_chosen_by_is_refused(options):
     raises(UsageError, "usage.contradiction", lambda: train_svm(frame_of(*noisy(40)), "y", **options))
 
 
+@pytest.mark.usefixtures("not_beyond")
 @pytest.mark.parametrize("seed", range(4))
 def test_cells_go_out_by_the_mean_over_the_folds_so_far(seed, monkeypatch):
     # Inside: scores as they are drawn, in every second case few of them different, so that ties come up.
@@ -250,7 +259,7 @@ def test_cells_go_out_by_the_mean_over_the_folds_so_far(seed, monkeypatch):
         multiple, tried, part = work
         place = 0 if part.share > 1 else 1 + [tuple(one.held) for one in search.rounds[1:]].index(tuple(part.held))
         looks.append((part, place))
-        return [drawn[place, multiples.index(multiple), costs.index(cost)] for cost in tried]
+        return [(drawn[place, multiples.index(multiple), costs.index(cost)], 0.0) for cost in tried]
 
     monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
     monkeypatch.setattr("kerntest.learning.machines.svm_search.JUDGED_ROWS", 100)
@@ -276,6 +285,7 @@ def test_cells_go_out_by_the_mean_over_the_folds_so_far(seed, monkeypatch):
         assert cell.standard_error == (None if error is None else pytest.approx(error))
 
 
+@pytest.mark.usefixtures("not_beyond")
 def test_there_is_no_first_look_at_a_fold_with_few_rows_of_a_class(monkeypatch):
     X, y = large()
     y[:10] = 2
@@ -369,6 +379,7 @@ def test_a_best_cell_at_the_edge_of_the_grid_is_warned_of(means, told):
         assert edge_warnings(replace(search, score=score), seed) == [f"{one}{more} judges one beyond" for one in told]
 
 
+@pytest.mark.usefixtures("not_beyond")
 def test_the_edge_of_a_grid_is_warned_of_with_the_result(monkeypatch):
     monkeypatch.setattr("kerntest.learning.machines.svm.MULTIPLES", (1e-3, 0.5))
     result = train_svm(frame_of(*noisy(60)), "y", grid=True, cv=3)
@@ -394,3 +405,46 @@ def test_a_largest_nu_is_feasible_in_the_folds_too(options):
         np.testing.assert_allclose(at_most.train.log_loss, less.train.log_loss, rtol=1e-2)
     else:
         assert at_most.grid.mean == less.grid.mean
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_grid_goes_beyond_an_edge_on_which_its_best_cell_is(many, monkeypatch):
+    # A fine chess board wants narrower kernels than a quarter of the median, and every cell of one is better than the next.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 8, (500, 2))
+    y = np.floor(X).sum(axis=1).astype(int) % 2
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 500 if many else 10**6)
+    monkeypatch.setattr("kerntest.learning.machines.svm.COSTS", (10.0, 100.0))
+    result = train_svm(frame_of(X, y), "y", grid=True)
+    grid, steps = result.grid, result.grid.beyond.count("smallest bandwidth")
+    multiples = sorted({cell.multiple for cell in grid.cells})
+    assert steps
+    assert multiples == [0.25 / 2**step for step in range(steps, 0, -1)] + [0.25, 0.5, 1, 2, 4]
+    assert [(cell.multiple, cell.C) for cell in grid.cells] == [
+        (multiple, C) for multiple in multiples for C in sorted({cell.C for cell in grid.cells})
+    ]
+    assert grid.best.multiple < 0.25
+    assert grid.best.folds == 5
+    assert grid.mean == max(cell.mean for cell in grid.cells if cell.folds == 5)
+    assert (result.kernel, result.C) == (grid.best.kernel, grid.best.C)
+    times = f" ({steps} times)" if steps > 1 else ""
+    told = " ".join(result.summary().split())
+    assert "; the grid went beyond its " in told
+    assert f"smallest bandwidth{times}" in told
+    assert (grid.seconds_saved > 0) == (grid.fits < 5 * len(grid.cells)) == many
+    # A score is that of the same folds, however it came to the grid.
+    kernel, C = grid.best.kernel, grid.best.C
+    assert train_svm(frame_of(X, y), "y", cv=5, kernel=kernel, C=C).grid.mean == pytest.approx(grid.mean, abs=0.01)
+
+
+def test_a_grid_goes_beyond_its_edges_so_far_and_no_farther(monkeypatch):
+    # Inside: scores that grow without end.
+    def scores(_, work):
+        multiple, tried, part = work
+        return [(np.log(cost) - np.log(multiple) + part.held[0], 0.0) for cost in tried]
+
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.Search._scores", scores)
+    grid = train_svm(frame_of(*noisy(40)), "y", grid=True).grid
+    assert grid.beyond == ("largest cost", "smallest bandwidth") * 2
+    assert (grid.best.C, grid.best.multiple) == (1e5, 0.0625)
+    assert (len(grid.cells), grid.fits) == (49, 245)

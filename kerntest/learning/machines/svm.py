@@ -353,11 +353,11 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         if rows.classes is not None:
             counts = np.bincount(rows.codes, minlength=len(rows.classes.names)).tolist()
             sizes = [one + other for one, other in combinations(counts, 2)] if options.method == "svm" else []
-        kernels, costs = self._grid(rows)
-        cells, judged = len(kernels) * len(costs), list[int]()
-        if self.folds is not None and cells > 1:
-            folds = np.arange(len(rows)) % self.folds
-            judged = Search(rows, folds, kernels, costs, options, select_by=self.select_by).alive()
+        cells, judged = 1, list[int]()
+        if self.folds is not None:
+            search = self._grid(rows, np.arange(len(rows)) % self.folds)
+            cells = len(search.cells)
+            judged = search.alive(cells) if cells > 1 else []
         told: Any = {"features": options.features, "method": options.method, "folds": self.folds, "cells": cells}
         return cost_of_machines(rows.kernel, rows.points, sizes, **told, judged=judged)
 
@@ -384,21 +384,26 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         self, rows: TrainingRows, folds: NDArray[np.intp], progress: Progress | None
     ) -> tuple[GridSearch, Kernel | None]:
         """Return the scores of the options as they are, or of a grid of costs and bandwidths, and the kernel of the best."""
-        options, (kernels, costs) = self.options, self._grid(rows)
-        search = Search(rows, folds, kernels, costs, options, select_by=self.select_by).found(options.engine, progress)
-        return search, kernels[search.best.multiple]
+        search = self._grid(rows, folds)
+        found = search.found(self.options.engine, progress)
+        return found, search.kernel_at(found.best.multiple)
 
-    def _grid(self, rows: TrainingRows) -> tuple[dict[float, Kernel | None], tuple[float, ...]]:
-        """Return the kernels, by the multiples of their bandwidths, and the costs that a search tries."""
-        options = self.options
+    def _grid(self, rows: TrainingRows, folds: NDArray[np.intp]) -> Search:
+        """Return the search for the best of the costs and of the multiples of the bandwidths, or of the options as they are."""
+        options, several, chosen = self.options, False, rows.chosen
         costs: tuple[float, ...] = (options.C,)
-        kernels: dict[float, Kernel | None] = {1.0: rows.kernel}
+        multiples: tuple[float, ...] = (1.0,)
         if self.grid:
             if options.nu is None and not options.hard_margin and options.method == "svm":
                 costs = COSTS
-            if rows.chosen is not None and rows.chosen.free.free:
-                kernels = dict(zip(MULTIPLES, rows.chosen.at_multiples(MULTIPLES), strict=True))
-        return kernels, costs
+            if several := chosen is not None and bool(chosen.free.free):
+                multiples = MULTIPLES
+
+        def kernel_at(multiple: float) -> Kernel | None:
+            return chosen.at_multiples([multiple])[0] if several and chosen is not None else rows.kernel
+
+        grid = multiples, costs
+        return Search(rows, folds, kernel_at, grid, options, select_by=self.select_by, widening=self.grid)
 
     def _sigmoids(self, rows: TrainingRows, options: SvmOptions) -> tuple[Sigmoid, ...]:
         """Return what makes probabilities of scores, fitted to those of every row by a machine that has not seen it."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations, product
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import combinations, groupby, product
+from operator import itemgetter
+from time import thread_time
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.learning_record import GridCell, GridSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +49,11 @@ LEAST_FOLDS, LEAST_OF_CLASS = 4, 5
 JUDGED_ROWS = 4000
 # Systems of a fit from which on the next cost, a hard one too, starts from it: it saves four fifths there.
 HARD = 50
+# The axes of a grid: in words, the step beyond an edge, and how far it goes at most; and so many steps in all.
+AXES = ("bandwidth", 2.0, 2.0**-5, 2.0**5), ("cost", 10.0, 1e-4, 1e5)
+MOST_BEYOND = 4
+# What no clock tells from nothing.
+TINY_SECONDS = 1e-9
 # Bytes of whole matrices that are kept for further rounds.
 KEPT_BYTES = 2 * 10**8
 # What a cell of a fold takes in units of one of the first look, for the progress.
@@ -62,6 +69,10 @@ MEASURES = {
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
 
+# A multiple of the bandwidths, and a cost.
+Cell: TypeAlias = "tuple[float, float]"
+
+
 class Round(NamedTuple):
     """Rows to fit to and to judge by; costs are multiplied by `share` where few rows stand for all."""
 
@@ -72,30 +83,30 @@ class Round(NamedTuple):
 
 
 class Search:
-    """A grid of kernels, by the multiple of their bandwidths, and costs, to be judged in folds of some rows."""
+    """A grid of kernels, by the multiples of their bandwidths, and costs, to be judged in folds of some rows.
+
+    `kernel_at` gives the kernel of a multiple; one that is `widening` goes beyond an edge on which the best cell is.
+    """
 
     def __init__(
         self,
         rows: TrainingRows,
         folds: NDArray[np.intp],
-        kernels: Mapping[float, Kernel | None],
-        costs: Sequence[float],
+        kernel_at: Callable[[float], Kernel | None],
+        grid: tuple[Sequence[float], Sequence[float]],
         options: SvmOptions,
         *,
         select_by: str = "accuracy",
+        widening: bool = False,
     ) -> None:
-        self.rows, self.kernels, self.select_by = rows, kernels, select_by
-        self.cells, self.several = list(product(kernels, costs)), len(kernels) * len(costs) > 1
+        self.rows, self.kernel_at, self.select_by, self.widening = rows, kernel_at, select_by, widening
+        self.multiples, self.costs = map(list, grid)
+        several = len(self.cells) > 1
         # Which cell is best does not hang on the last digits of a machine; a score of the options as they are may.
-        tolerance = max(options.tolerance, GRID_TOLERANCE) if self.several else options.tolerance
+        tolerance = max(options.tolerance, GRID_TOLERANCE) if several else options.tolerance
         self.options = replace(options, tolerance=tolerance)
-        self.halved = self.several and len(rows) >= MANY_ROWS
-        exact = options.nu is not None or options.hard_margin or options.features is not None or rows.kernel is None
-        kinds = [kernel is not None and kernel.positive_definite for kernel in kernels.values()]
-        # The linear kernel has few columns, by which certified machines are found as quickly.
-        linear = isinstance(rows.kernel, Linear)
-        plain = options.task == "classify" and options.method == "svm" and not exact
-        self.choosing = self.halved and plain and all(kinds) and not linear
+        self.halved = several and len(rows) >= MANY_ROWS
+        self.choosing = self.halved and self._plain()
         self.rounds = [
             Round(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(int(folds.max()) + 1)
         ]
@@ -103,7 +114,26 @@ class Search:
         first = self._first_look()
         if first is not None:
             self.rounds.insert(0, first)
+        self.first = len(self.rounds) - self.count
+        # The score of every cell in every round, and the seconds of a thread that it took; NaN where it was not judged.
+        self.scores: dict[Cell, Array] = {}
+        self.seconds: dict[Cell, Array] = {}
+        self.done = self.total = 0
+        self._kernels: dict[float, Any] = {}
         self._kept: dict[float, Array] = {}
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of the grid, costs within multiples."""
+        return list(product(self.multiples, self.costs))
+
+    def _plain(self) -> bool:
+        """Say whether machines to choose by are those of classes and costs, on a matrix that any cost allows."""
+        options, kernel = self.options, self.rows.kernel
+        exact = options.nu is not None or options.hard_margin or options.features is not None
+        plain = options.task == "classify" and options.method == "svm" and not exact
+        # The linear kernel has few columns, by which certified machines are found as quickly.
+        return plain and kernel is not None and kernel.positive_definite and not isinstance(kernel, Linear)
 
     def _first_look(self) -> Round | None:
         """Return a round that fits to few rows, the first fold; None where there are too few folds, or rows of a class.
@@ -120,9 +150,9 @@ class Search:
         few, judged = _thinned(train, WHOLE_ROWS), _thinned(held, JUDGED_ROWS)
         return Round(few, judged, len(held) / len(few), pieces=1)
 
-    def alive(self) -> list[int]:
-        """Return how many cells are judged in each round."""
-        counts = [len(self.cells)]
+    def alive(self, count: int) -> list[int]:
+        """Return how many of so many cells are judged in each round."""
+        counts = [count]
         for part in self.rounds[:-1]:
             least = min(LEAST_CELLS, counts[-1]) if self.halved else counts[-1]
             counts.append(max(-(-counts[-1] // (2 if part.share == 1.0 else 3)), least))
@@ -130,41 +160,109 @@ class Search:
 
     def found(self, engine: Engine, progress: Progress | None = None) -> GridSearch:
         """Return the grid with the mean score of each cell, higher ones better, over the folds that it was judged in."""
-        multiples, costs = np.array(self.cells).T
-        counts, left, done = self.alive(), np.arange(len(self.cells)), 0
-        total = sum(part.pieces * count for part, count in zip(self.rounds, counts, strict=True))
-        scores, first = np.full((len(self.cells), len(self.rounds)), np.nan), len(self.rounds) - self.count
         # Matrices that are kept are in this process.
-        where = engine.here if len(self.rows) <= WHOLE_ROWS else engine
-        for place, (part, count) in enumerate(zip(self.rounds, counts, strict=True)):
+        told = engine.here if self.choosing else engine, progress
+        beyond = list[str]()
+        left = self._race(self.cells, *told)
+        while self.widening and len(beyond) < MOST_BEYOND and (new := self._widened(self._best(), beyond)):
+            left = self._race([*left, *new], *told)
+        every, cells, chosen = self.cells, list[GridCell](), self._best()
+        for cell in every:
+            (mean, error, count), (multiple, cost) = self._mean(cell), cell
+            cells.append(GridCell(cost, *named(multiple, self._kernel(multiple)), mean, error, count))
+        place = every.index(chosen)
+        fits = int(sum(np.count_nonzero(~np.isnan(scores[self.first :])) for scores in self.scores.values()))
+        score = "negative RMSE" if self.rows.classes is None else MEASURES[self.select_by][0]
+        found = score, self.count, TIES, tuple(cells), place, cells[place].mean, fits
+        return GridSearch(*found, tuple(beyond), self._seconds_saved())
+
+    def _mean(self, cell: Cell) -> tuple[float, float | None, int]:
+        """Return the mean score of a cell over its folds, or else of its first look, its standard error, and its folds."""
+        own = self.scores[cell][self.first :]
+        known = own[~np.isnan(own)]
+        error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
+        return float(known.mean() if len(known) else self.scores[cell][0]), error, len(known)
+
+    def _race(self, left: list[Cell], engine: Engine, progress: Progress | None) -> list[Cell]:
+        """Return the cells that are left of some when all but the better ones have been given up, round by round."""
+        for cell in left:
+            for record in (self.scores, self.seconds):
+                record.setdefault(cell, np.full(len(self.rounds), np.nan))
+        counts = self.alive(len(left))
+        known = [sum(not np.isnan(self.scores[cell][place]) for cell in left) for place in range(len(self.rounds))]
+        self.total = self.done + sum(
+            part.pieces * max(count - there, 0) for part, count, there in zip(self.rounds, counts, known, strict=True)
+        )
+        for place, count in enumerate(counts):
             if count < len(left):
                 # The first look counts until there is a fold.
-                means = scores[left, first if place > first else 0 : place].mean(axis=1)
-                left = left[np.lexsort([-multiples[left], costs[left], -levelled(means)])[:count]]
-            tried = {
-                float(multiple): np.sort(left[multiples[left] == multiple]) for multiple in np.unique(multiples[left])
-            }
-            works = [(multiple, costs[places].tolist(), part) for multiple, places in tried.items()]
-            for places, found in zip(tried.values(), where.map(self._scores, works), strict=True):
-                scores[places, place] = found
-                done += part.pieces * len(places)
-                if progress is not None:
-                    progress(done, total)
-        folds, cells = scores[:, first:], []
-        for (multiple, cost), own, looked in zip(self.cells, folds, scores[:, 0].tolist(), strict=True):
-            known = own[~np.isnan(own)]
-            error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
-            mean = float(known.mean()) if len(known) else looked
-            cells.append(GridCell(cost, *named(multiple, self.kernels[multiple]), mean, error, len(known)))
-        chosen = int(left[smoothest(-folds[left].mean(axis=1), [-costs[left], multiples[left]])])
-        fits = int(np.count_nonzero(~np.isnan(folds)))
-        score = "negative RMSE" if self.rows.classes is None else MEASURES[self.select_by][0]
-        return GridSearch(score, self.count, TIES, tuple(cells), chosen, cells[chosen].mean, fits)
+                seen = slice(self.first if place > self.first else 0, place)
+                means = levelled(np.array([self.scores[cell][seen].mean() for cell in left]))
+                ranked = sorted(
+                    zip(left, means.tolist(), strict=True), key=lambda one: (-one[1], one[0][1], -one[0][0])
+                )
+                left = [cell for cell, _ in ranked[:count]]
+            self._judge(left, place, engine, progress)
+        return left
 
-    def _scores(self, work: tuple[float, list[float], Round]) -> list[float]:
-        """Return the scores of some costs, ascending, with one kernel, in one round."""
+    def _judge(self, cells: list[Cell], place: int, engine: Engine, progress: Progress | None) -> None:
+        """Judge those of some cells that were not yet, in a round: all costs of a kernel as one piece of work."""
+        part, new = self.rounds[place], sorted(cell for cell in cells if np.isnan(self.scores[cell][place]))
+        tried = {multiple: [cost for _, cost in own] for multiple, own in groupby(new, key=itemgetter(0))}
+        works = [(multiple, costs, part) for multiple, costs in tried.items()]
+        for (multiple, costs, _), found in zip(works, engine.map(self._scores, works), strict=True):
+            for cost, (score, seconds) in zip(costs, found, strict=True):
+                self.scores[multiple, cost][place], self.seconds[multiple, cost][place] = score, seconds
+            self.done += part.pieces * len(costs)
+            if progress is not None:
+                progress(self.done, max(self.total, self.done))
+
+    def _best(self) -> Cell:
+        """Return the best of the cells that were judged in every fold."""
+        whole = {cell: float(own[self.first :].mean()) for cell, own in self.scores.items()}
+        left = [cell for cell, mean in whole.items() if not math.isnan(mean)]
+        multiples, costs = np.array(left).T
+        return left[smoothest(-np.array([whole[cell] for cell in left]), [-costs, multiples])]
+
+    def _widened(self, best: Cell, beyond: list[str]) -> list[Cell]:
+        """Return the new cells of a grid beyond the edges on which the best cell is, if it is on any and better than inside."""
+        before = set(self.cells)
+        means = {cell: self._mean(cell)[0] for cell in before}
+        for axis, largest in edges(means, best):
+            values, (name, factor, least, most) = (self.multiples, self.costs)[axis], AXES[axis]
+            value = float(f"{(values[-1] * factor if largest else values[0] / factor):.12g}")
+            if least <= value <= most:
+                values.append(value)
+                values.sort()
+                beyond.append(f"{'largest' if largest else 'smallest'} {name}")
+        return [cell for cell in self.cells if cell not in before]
+
+    def _seconds_saved(self) -> float:
+        """Return about how many seconds of a thread the fits would have taken that were not made.
+
+        A cell takes as long in every fold; one that was only looked at, in proportion to that.
+        """
+        seconds = np.array([self.seconds[cell] for cell in self.scores])
+        folds = seconds[:, self.first :]
+        made = ~np.isnan(folds)
+        judged = made.any(axis=1)
+        each = np.full(len(folds), np.nan)
+        each[judged] = np.nansum(folds[judged], axis=1) / made[judged].sum(axis=1)
+        if not judged.all():
+            each[~judged] = seconds[~judged, 0] * (each[judged].sum() / max(seconds[judged, 0].sum(), TINY_SECONDS))
+        return float((each * (~made).sum(axis=1)).sum())
+
+    def _kernel(self, multiple: float) -> Any:
+        """Return the kernel of a multiple of the bandwidths, made once."""
+        if multiple not in self._kernels:
+            self._kernels[multiple] = self.kernel_at(multiple)
+        return self._kernels[multiple]
+
+    def _scores(self, work: tuple[float, list[float], Round]) -> list[tuple[float, float]]:
+        """Return the scores of some costs, ascending, with one kernel, in one round, and the seconds that they took."""
         multiple, costs, part = work
-        rows, alone, results, start = self.rows.with_kernel(self.kernels[multiple]), Engine(1), [], None
+        rows, alone, results, start = self.rows.with_kernel(self._kernel(multiple)), Engine(1), [], None
+        began = thread_time()
         with telling_of_folds(rows.kernel):
             own, held = held_out(rows, part.train, part.held)
             whole = self._entries(multiple, rows, part)
@@ -181,7 +279,8 @@ class Search:
                 else:
                     found = model.expansion.of(whole[1][:, fit.support])
                 results.append(self._score(model, held, found))
-        return results
+        seconds = (thread_time() - began) / len(costs)
+        return [(score, seconds) for score in results]
 
     def _entries(self, multiple: float, rows: TrainingRows, part: Round) -> tuple[Array, Array] | None:
         """Return the matrix of the rows to fit to, and that of those to judge by against them; None where it is not small."""
@@ -196,7 +295,7 @@ class Search:
         K = self._kept.get(multiple)
         if K is None:
             K = matrix_of(kernel, points).block(slice(None), slice(None))
-            if 8 * len(rows) ** 2 * len(self.kernels) <= KEPT_BYTES:
+            if 8 * len(rows) ** 2 * len(self.multiples) <= KEPT_BYTES:
                 self._kept[multiple] = K
         return K.take(part.train, axis=0).take(part.train, axis=1), K.take(part.held, axis=0).take(part.train, axis=1)
 
@@ -231,6 +330,22 @@ def sigmoids(pairs: Sequence[tuple[int, int]], codes: Codes, scores: Array) -> t
     return tuple(made)
 
 
+def edges(means: Mapping[Cell, float], best: Cell) -> Iterator[tuple[int, bool]]:
+    """Yield the axis, 0 for multiples and 1 for costs, and whether it is its largest value, of each edge that the best cell is on.
+
+    It must be better than the cell beside it.
+    """
+    for axis in (1, 0):
+        values = sorted({cell[axis] for cell in means})
+        if len(values) < 2 or best[axis] not in {values[0], values[-1]}:
+            continue
+        largest = best[axis] == values[-1]
+        inner = values[-2 if largest else 1]
+        beside = means[(inner, best[1]) if axis == 0 else (best[0], inner)]
+        if means[best] - beside > EQUAL_SCORES * abs(means[best]):
+            yield axis, largest
+
+
 def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
     """Return a warning for the cost and for the bandwidth if the best one is the last of the grid, and better than the next.
 
@@ -240,17 +355,9 @@ def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
     measure = next((name for name, (score, _) in MEASURES.items() if score == search.score), None)
     asked = {"cv": search.folds, "task": None if measure else "regress", "select-by": measure, "seed": seed or None}
     same = [option(name, value) for name, value in asked.items() if value not in {None, "accuracy"}]
-    means = {(cell.C, cell.multiple): cell.mean for cell in search.cells}
-    for place, (name, factor) in enumerate((("cost", 10.0), ("bandwidth", 2.0))):
-        values = sorted({key[place] for key in means})
-        own = (best.C, best.multiple)
-        if len(values) < 2 or own[place] not in {values[0], values[-1]}:
-            continue
-        largest = own[place] == values[-1]
-        inner = values[-2 if largest else 1]
-        beside = means[(inner, best.multiple) if name == "cost" else (best.C, inner)]
-        if best.mean - beside <= EQUAL_SCORES * abs(best.mean):
-            continue
+    means = {(cell.multiple, cell.C): cell.mean for cell in search.cells}
+    for axis, largest in edges(means, (best.multiple, best.C)):
+        name, factor = AXES[axis][:2]
         told = f"the {'largest' if largest else 'smallest'} {name} of the grid is the best"
         beyond = factor if largest else 1.0 / factor
         if name == "cost":

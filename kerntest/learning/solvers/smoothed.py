@@ -8,6 +8,7 @@ part of them, and rows of the matrix are made, in single precision, when they ar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,10 @@ WHOLE_ROWS, PART = 1500, 1000
 SINGLE_SUM = 1e4
 
 
+# What is found from nothing, in units of a cost times a diagonal entry; a step on the way to larger ones.
+EASY, STEP = 10.0, 10.0
+
+
 class CostPath:
     """The machines of one matrix at one cost after another, each larger than the one before.
 
@@ -58,6 +63,9 @@ class CostPath:
         if start is not None and start.method != NEWTON:
             single = float(np.abs(start.coefficients).sum()) < SINGLE_SUM
             found = _continued(self._system_of(problem, single=single), start)
+        if found is None and self._last is None and float(self.matrix.diagonal.max() * problem.costs.max()) > EASY:
+            # What nothing leads to, a smaller cost does.
+            start = self.at(replace(problem, costs=problem.costs / STEP))
         if found is None:
             # A line search does not end well in single precision.
             found = _descended(self._system_of(problem, single=False), start)

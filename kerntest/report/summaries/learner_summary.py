@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kerntest.errors import counted, either
+from kerntest.errors import counted, either, listed
 from kerntest.report.results import learning_record as records
 from kerntest.report.results.component_record import KpcaResult
 from kerntest.report.summaries import words
@@ -22,6 +23,8 @@ TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
 LONGEST_NAME = 20
+# Seconds that given up cells must have saved to be told.
+LEAST_SAVED = 1.0
 
 
 def learner_summary(
@@ -195,6 +198,11 @@ def _grid_text(grid: records.GridSearch) -> str:
     of, planned = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else "", len(grid.cells) * grid.folds
     if grid.fits < planned:
         of += f"; cells that fell behind were given up: {grid.fits:,} fits in place of {planned:,}"
+        if grid.seconds_saved >= LEAST_SAVED:
+            of += f", which saved {words.show_times(grid.seconds_saved, grid.seconds_saved)}"
+    if grid.beyond:
+        steps = [f"{edge}{f' ({count} times)' if count > 1 else ''}" for edge, count in Counter(grid.beyond).items()]
+        of += f"; the grid went beyond its {listed(steps)}"
     return f"{grid.folds}-fold cross-validation of the training rows: {score}{of}"
 
 
