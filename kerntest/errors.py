@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import warnings
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -50,6 +51,8 @@ class KerntestError(Exception):
         code: str | None = None,
         where: Mapping[str, str | int] | None = None,
     ) -> None:
+        # What a caller hands over may print on several lines.
+        message = " ".join(message.splitlines())
         super().__init__(message)
         self.message, self.hint = message, hint
         self.code = code or self.default_code
@@ -161,23 +164,24 @@ def warn_of(texts: Iterable[str]) -> None:
         warnings.warn(text, KerntestWarning, stacklevel=level)
 
 
-def telling(function: _Function) -> _Function:
-    """Let a function also emit the warnings of its result as `KerntestWarning`."""
+def explained(function: _Function) -> _Function:
+    """Let a function name the argument that it cannot take, and say what was meant by one that it does not have."""
 
     @wraps(function)
     def told(*args: Any, **options: Any) -> Any:
-        try:
+        with arguments_of(function, args, options):
+            return function(*args, **options)
+
+    return cast("_Function", told)
+
+
+def telling(function: _Function) -> _Function:
+    """Let a function, `explained`, also emit the warnings of its result as `KerntestWarning`."""
+
+    @wraps(function)
+    def told(*args: Any, **options: Any) -> Any:
+        with arguments_of(function, args, options):
             result = function(*args, **options)
-        except TypeError as error:
-            unknown = [name for name in options if str(error).endswith(f"unexpected keyword argument {name!r}")]
-            known = [*inspect.signature(function).parameters]
-            for name in unknown:
-                close = suggest(name, known)
-                meant = [one for one in known if one.startswith(f"{name}_")] or ([close] if close else [])
-                also = f"; did you mean {' or '.join(meant)}?" if meant else ""
-                message = f"{function.__name__}() got an unexpected keyword argument {name!r}{also}"
-                raise TypeError(message) from None
-            raise
         warn_of(result.warnings)
         return result
 
@@ -187,7 +191,7 @@ def telling(function: _Function) -> _Function:
 def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:
     """Return the candidate most like `word`, or None when nothing is close."""
     folded = {candidate.casefold(): candidate for candidate in candidates}
-    matches = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    matches = get_close_matches(str(word).casefold(), list(folded), n=1, cutoff=0.6)
     return folded[matches[0]] if matches else None
 
 
@@ -202,19 +206,63 @@ def bad_file(name: str, said: str, *, hint: str, code: str, **where: str | int) 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse a value that is not one of the allowed names."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         meant = suggest(str(value), allowed)
         raise UsageError(
-            f"{name} must be {' or '.join(allowed)}, not {value!r}",
+            f"{name} must be {' or '.join(allowed)}, not {shown_argument(value)}",
             hint=f"did you mean '{meant}'?" if meant else None,
             code=f"usage.{name}",
         )
 
 
+# What annotations take, and how it is called; of others, names of a few texts but for these, which take more.
+_TYPES: dict[str, tuple[type, str]] = {
+    "bool": (bool, "True or False"),
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "str": (str, "text"),
+    "PathLike[str]": (os.PathLike, "a path"),
+    "None": (type(None), ""),
+}
+_OPEN = ("Any", "Patterns", "Option", "Weights", "Kernel", "Sequence", "Progress", "Callable", "InitVar", "IO")
+
+
+@contextmanager
+def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
+    """Explain what fails inside for an argument that the function does not have, or that its signature does not allow."""
+    try:
+        yield
+    except KerntestError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        parameters = inspect.signature(function).parameters
+        for name in [name for name in options if str(error).endswith(f"unexpected keyword argument {name!r}")]:
+            close = suggest(name, [*parameters])
+            meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
+            also = f"; did you mean {' or '.join(meant)}?" if meant else ""
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{also}") from None
+        for name, value in [*zip(parameters, args, strict=False), *options.items()]:
+            annotation = str(parameters[name].annotation) if name in parameters else "Any"
+            known = [_TYPES.get(kind, _TYPES["str"]) for kind in annotation.split(" | ")]
+            if any(word in annotation for word in _OPEN) or isinstance(value, tuple(kind for kind, _ in known)):
+                continue
+            wanted = " or ".join(dict.fromkeys(words for _, words in known if words))
+            message = f"{name} must be {wanted}, not {shown_argument(value)}"
+            hint = f"help(kerntest.{function.__name__}) says what it takes"
+            raise UsageError(message, hint=hint, code=f"usage.{name}") from error
+        raise
+
+
+def shown_argument(value: object) -> str:
+    """Return an argument for a message, on one line; of long ones their type."""
+    shown = repr(value)
+    return shown if len(shown) <= 60 and shown.isprintable() else f"a {type(value).__name__}"
+
+
 def positive(name: str, value: object, *, below: float = math.inf, code: str | None = None) -> None:
     """Refuse what is not a number above 0 and below another one; the code is usage.NAME if not given."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < below:
-        shown = f"{float(value):g}" if isinstance(value, Real) else repr(value)
+        shown = f"{float(value):g}" if isinstance(value, Real) else shown_argument(value)
         allowed = "positive and finite" if below == math.inf else f"between 0 and {below:g}"
         raise UsageError(
             f"{name} must be {allowed}, not {shown}", hint="give a number above 0", code=code or f"usage.{name}"
@@ -225,7 +273,7 @@ def whole_number(name: str, value: object, *, at_least: int) -> None:
     """Refuse a value that is not a whole number from `at_least` on."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise UsageError(
-            f"{name} must be a whole number of at least {at_least}, not {value!r}",
+            f"{name} must be a whole number of at least {at_least}, not {shown_argument(value)}",
             hint="give it without a decimal point",
             code=f"usage.{name}",
         )

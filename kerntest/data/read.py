@@ -32,7 +32,7 @@ from kerntest.data.source import (
 )
 from kerntest.data.table import Column, Table, refuse_empty
 from kerntest.engines.engine import doing, note_read
-from kerntest.errors import UsageError, bad_file
+from kerntest.errors import UsageError, bad_file, shown_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -112,6 +112,8 @@ def read_table(
     have types and missing values of their own, and their strings are taken as they are.
     """
     options = CsvOptions.of(**csv)
+    if not isinstance(name, str | None):
+        raise UsageError(f"name must be text, not {shown_argument(name)}", hint="it is for messages", code="usage.name")
     if isinstance(source, str | Path):
         with doing(f"reading {name or source}"):
             table = options.choice.of(_read_file(source, name, categorical, options))

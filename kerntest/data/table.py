@@ -209,7 +209,7 @@ class Table:
         """Return the table of these columns, in this order; UsageError for a name that is not there."""
         by_name = {column.name: column for column in self.columns}
         for name in names:
-            if name not in by_name:
+            if not isinstance(name, str) or name not in by_name:
                 raise unknown_column(name, self.name, self.names)
         return replace(self, columns=tuple(by_name[name] for name in names))
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from kerntest.engines.engine import CURRENT, Engine, Setting, parse_memory
-from kerntest.errors import UsageError, option, suggest
+from kerntest.errors import UsageError, option, shown_argument, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,15 +64,20 @@ def compute_on(
     True
     """
     names = get_args(EngineName)
-    if engine not in names:
+    if not isinstance(engine, str) or engine not in names:
         close = suggest(str(engine), names)
         hint = f"did you mean {close!r}?" if close else "it is auto, local, gpu or dask"
-        raise UsageError(f"there is no engine {engine!r}", hint=hint, code="usage.engine")
+        raise UsageError(f"there is no engine {shown_argument(engine)}", hint=hint, code="usage.engine")
     if scheduler is not None and engine not in {"auto", "dask"}:
         raise UsageError(
             f"a scheduler is for the engine dask, not for {engine}",
             hint=f"leave out {option('engine')}, or {option('scheduler')}",
             code="usage.contradiction",
+        )
+    if not isinstance(scheduler, str | None):
+        hint = "write 'tcp://HOST:8786'"
+        raise UsageError(
+            f"scheduler must be an address, not {shown_argument(scheduler)}", hint=hint, code="usage.scheduler"
         )
     allowed = None if memory is None else parse_memory(memory)
     with ExitStack() as stack:

@@ -170,8 +170,9 @@ def hsic_test(
     >>> hsic_test(np.cos(angle), np.sin(angle)).reject
     True
     """
-    null = null or ("permutation" if method == "exact" else "moments")
+    null = ("permutation" if method == "exact" else "moments") if null is None else null
     one_of("resampling", resampling, ("shifts", "random"))
+    one_of("statistic", statistic, ("hsic", "coco"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
     exact_only = {
         option("statistic", statistic): statistic != "hsic",
@@ -311,7 +312,6 @@ def _check_statistic(
     statistic: Statistic, options: Options, bandwidth: BandwidthOption, *, time_series: bool, min_lag: int | None
 ) -> None:
     """Refuse options of an independence test that make no sense together."""
-    one_of("statistic", statistic, ("hsic", "coco"))
     shifts = options.null == "permutation" and options.resampling == "shifts"
     several = not isinstance(bandwidth, str) and np.size(bandwidth) > 1
     series, only = (

@@ -21,7 +21,7 @@ import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
-from kerntest.errors import UsageError, suggest
+from kerntest.errors import UsageError, shown_argument, suggest
 from kerntest.kernels import ADDITIVE, ALIASES, NAMES, NORMALISE, algebra, canonical
 from kerntest.kernels.algebra import AdditiveSum, ColumnGroups, ColumnName, Expression, OnColumns
 from kerntest.kernels.base import Columns, Kernel, refused
@@ -81,6 +81,9 @@ class _Reader:
     """Reads a kernel from text[position:end]; positions count from 0 inside, from 1 in messages."""
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            hint = "such as 'gaussian(1.5)'; `kerntest kernels` lists them"
+            raise UsageError(f"a kernel is a text, not {shown_argument(text)}", hint=hint, code="usage.kernel")
         self.text, self.position, self.end = text, 0, len(text)
         # Parentheses around what is read; the whole sum has none.
         self.depth = -1

@@ -24,7 +24,17 @@ from kerntest.data.table import Column, Table
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of
 from kerntest.engines.plan import plan_wanted, tell
-from kerntest.errors import DataError, UsageError, counted, listed, one_of, option, telling
+from kerntest.errors import (
+    DataError,
+    UsageError,
+    counted,
+    listed,
+    one_of,
+    option,
+    shown_argument,
+    telling,
+    whole_number,
+)
 from kerntest.learning.rows.model_outputs import ROW, Sums, columns_to_write
 from kerntest.learning.work_of_fits import work_of_rows
 from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
@@ -225,7 +235,12 @@ def _applied(
     encoder = columns.encoder
     one_of("missing", missing, ("error", "drop", "empty"))
     one_of("unknown", unknown, ("error", "ignore"))
+    if block is not None:
+        whole_number("block", block, at_least=1)
     named = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
+    if named == "" or (named is None and output is not None and not callable(getattr(output, "write", None))):
+        odd = f"output must be a path or an open file, not {shown_argument(output)}"
+        raise UsageError(odd, hint="None is the standard output", code="usage.output")
     if named is not None:
         rows_format(named)
     # What the caller does not say of the file is as in the training table.

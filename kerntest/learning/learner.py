@@ -15,7 +15,7 @@ import numpy as np
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of
-from kerntest.errors import UsageError, one_of, option, positive, warn_of, whole_number
+from kerntest.errors import UsageError, arguments_of, one_of, option, positive, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_file import save_model
 from kerntest.learning.rows.encoding import Scale
@@ -87,7 +87,7 @@ class LearnerOptions(_Kernelled):
         one_of("scale", self.scale, get_args(Scale))
         whole_number("seed", self.seed, at_least=0)
         check_kernel(self.kernel)
-        if self.bandwidth not in self.BANDWIDTHS:
+        if not isinstance(self.bandwidth, str) or self.bandwidth not in self.BANDWIDTHS:
             check_bandwidth(
                 self.bandwidth, self.BANDWIDTHS, f"{option(self.SEARCH, True)} tries several" if self.SEARCH else ""
             )
@@ -350,7 +350,8 @@ def trains(
         def told(*args: _Parameters.args, **words: _Parameters.kwargs) -> ResultT:
             for name in words.keys() & set(without):
                 raise TypeError(f"unexpected keyword argument {name!r}")
-            result = function(*args, **words)
+            with arguments_of(told, args, words):
+                result = function(*args, **words)
             warn_of(result.warnings)
             return result
 

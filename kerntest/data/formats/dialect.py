@@ -20,7 +20,7 @@ from kerntest.data.source import find_files, format_of_head, head_of, open_file,
 from kerntest.data.table import MISSING, Remark, comment_hint, no_header_hint, refuse_duplicates, told_apart
 from kerntest.data.written_values import is_number
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, UsageError, bad_file, counted, option, suggest
+from kerntest.errors import DataError, UsageError, bad_file, counted, option, shown_argument, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +32,7 @@ Decimal = Literal["auto", ".", ","]
 DECIMALS: tuple[Decimal, ...] = ("auto", ".", ",")
 _WORDS = ("tab", "space", "comma", "semicolon", "bar")
 _NAMED = dict(zip((*_WORDS, "\\t"), "\t ,;|\t", strict=True))
+_USUAL = {"delimiter": ";", "encoding": "latin-1", "comment": "#"}
 _ENCODINGS = ("utf-8", "latin-1", "windows-1252", "utf-16", "iso-8859-15", "shift-jis", "gb18030")
 
 
@@ -81,13 +82,23 @@ class CsvOptions:
     @classmethod
     def of(cls, **words: Unpack[SeededWords]) -> CsvOptions:
         """Return the options that keyword arguments mean."""
+        for word in ("delimiter", "encoding", "comment"):
+            if not isinstance(typed := words.get(word), str | None):
+                odd = f"{word} must be text, not {shown_argument(typed)}"
+                raise UsageError(odd, hint=f"write {word}={_USUAL[word]!r}, or leave it out", code="usage.choice")
+        if not isinstance(words.get("header", True), bool):
+            odd = f"header must be True or False, not {shown_argument(words.get('header'))}"
+            raise UsageError(odd, hint="by default the first line names the columns", code="usage.choice")
         given = cls(**cast("Any", words))
         comment, encoding = given.comment or None, given.encoding
         delimiter = None if given.delimiter is None else _NAMED.get(given.delimiter.casefold(), given.delimiter)
         close = None if encoding is None else suggest(str(encoding).casefold(), _ENCODINGS)
         wrong = {
-            "decimal": given.decimal not in DECIMALS
-            and (f"decimal must be auto, '.' or ',', not {given.decimal!r}", "auto tells it from the values"),
+            "decimal": (not isinstance(given.decimal, str) or given.decimal not in DECIMALS)
+            and (
+                f"decimal must be auto, '.' or ',', not {shown_argument(given.decimal)}",
+                "auto tells it from the values",
+            ),
             "comment": set(comment or "") & set('\n\r"')
             and (f"comment must be a few characters such as #, not {comment!r}", "# is usual"),
             "delimiter": delimiter is not None

@@ -19,7 +19,7 @@ import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import UndecidedError, either, telling
+from kerntest.errors import UndecidedError, either, shown_argument, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
 from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Reading, Scale
@@ -191,6 +191,9 @@ def _groups(shared: Screen, groups: str | Sequence[Patterns]) -> list[list[str]]
     """Return the columns of each group."""
     if isinstance(groups, str):
         groups = [[name] for name in shared.names(groups)]
+    if not isinstance(groups, list | tuple):
+        hint = "['a', 'b', 'c'] are three groups of one column, [['a', 'b'], 'c'] two groups"
+        raise shared.refusal(f"groups must be a list of names, not {shown_argument(groups)}", hint, "groups")
     members: list[list[str]] = []
     for number, patterns in enumerate(groups, 1):
         names = shared.names(patterns)

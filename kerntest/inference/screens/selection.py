@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.columns import is_all
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.errors import option, telling, whole_number
 from kerntest.inference.nulls.moments import centre
@@ -118,7 +119,7 @@ def hsic_select(
     reading = Reading(columns, exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv, seed=seed))
     shared = Screen(data, options, threads, reading)
     shared.matching([target])
-    names = [name for name in shared.names(columns or shared.table.names) if name != target]
+    names = [name for name in shared.names(shared.table.names if is_all(columns) else columns) if name != target]
     if not names or target not in shared.table.names:
         message = f"no column of {shared.table.name} is left to select from"
         raise shared.refusal(message, f"name more in {option('columns')}, and exclude fewer", "no_columns")

@@ -13,7 +13,7 @@ import numpy as np
 
 from kerntest.data.column_types import number_text
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import UndecidedError, UsageError, one_of, option, positive, suggest
+from kerntest.errors import UndecidedError, UsageError, one_of, option, positive, shown_argument, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions, sized
@@ -81,7 +81,7 @@ class SvmOptions(LearnerOptions):
         super().__post_init__()
         sized("C", self.C, COSTS, f"{option('hard-margin', True)} allows no errors at all")
         positive("tolerance", self.tolerance)
-        if self.epsilon != 0:
+        if not isinstance(self.epsilon, int | float) or self.epsilon != 0:
             positive("epsilon", self.epsilon)
         if self.nu is not None:
             sized("nu", self.nu, (0.0, 1.0), "0.1 is usual")
@@ -164,7 +164,7 @@ class SvmOptions(LearnerOptions):
 
 def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
     """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'; balanced as it is."""
-    if given is None or given == BALANCED:
+    if given is None or (isinstance(given, str) and given == BALANCED):
         return given
     code, hint = (
         "usage.class_weight",
@@ -176,8 +176,8 @@ def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
         try:
             parts = [part.rpartition(":") for part in given.split(",")]
             pairs = [(name.strip(), float(weight)) for name, _, weight in parts]
-        except (AttributeError, ValueError) as error:
-            raise UsageError(f"{given!r} are no weights of classes", hint=hint, code=code) from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise UsageError(f"{shown_argument(given)} are no weights of classes", hint=hint, code=code) from error
     weights = dict(pairs)
     if len(weights) < len(pairs):
         raise UsageError(f"{given!r} has a class twice", hint="give each class one weight", code=code)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import ModelError, UndecidedError, UsageError, counted, either, option, positive
+from kerntest.errors import ModelError, UndecidedError, UsageError, counted, either, explained, option, positive
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_model import SvmModel
@@ -409,6 +409,7 @@ def _in_arrow(values: NDArray[Any], kind: str) -> Any:
     return pa.array(values.tolist(), pa.string()) if kind == "text" else pa.array(values, pa.float64())
 
 
+@explained
 def inspect_model(path: str | PathLike[str]) -> ModelReport:
     """Read a model file, all of it, and say what it holds.
 

@@ -127,7 +127,7 @@ def read_labelled(
         told = f"column {options.cluster!r} cannot be target or weight and {option('cluster')} too"
         raise UsageError(told, hint="name another one", code="usage.cluster", where={"column": str(options.cluster)})
     apart = table.select(options.apart(targets, beside)).names
-    names = named_columns(table, options.columns or None, [*split_patterns(options.exclude), *apart]).names
+    names = named_columns(table, options.columns, [*split_patterns(options.exclude), *apart]).names
     return _whole_rows(table, names, targets, options, beside)
 
 

@@ -256,7 +256,7 @@ def inspect_table(
     [('x1', 3, 'used'), ('x2', 1, 'left out')]
     """
     table = read_table(source, name=name, categorical=categorical, **csv)
-    selected = named_columns(table, columns or None, exclude)
+    selected = named_columns(table, columns, exclude)
     return TableReport(
         name=table.name,
         format=table.format,
