@@ -531,7 +531,7 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
         _computing(
             "--dry-run",
             is_flag=True,
-            help="Print only the plan: what would be computed where, the memory it takes and about how long. -v prints it "
-            "before the result.",
+            help="Print only the plan: what would be computed where, the memory it takes and how long, from least to most where "
+            "the values decide. -v prints it before the result.",
         ),
     )

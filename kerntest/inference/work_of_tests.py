@@ -12,9 +12,10 @@ from kerntest.inference.explain.coco import MOST_COLUMNS, SMALL_RANK
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TILE, TOGETHER_ROWS
+from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
-from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, SAMPLED, TOLERANCE, expected_rank, terms
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, SAMPLED, TOLERANCE, expected_rank
 from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
-BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 8, 8, 4, 3.0
+BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 8, 8, 2, 3.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
@@ -68,9 +69,12 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, c
     matrices, pairs = first + second * paired, float(n) ** 2 / 2
     counted = f"{first} + {second}" if paired else f"{first}"
     counted += f" kernel {'matrix' if max(first, second) == 1 else 'matrices'}"
-    # A sweep makes all values of each matrix and sums them up.
-    swept = added(*(work_of_values([kernel], points) for points, kernels in sides for kernel in kernels))
-    swept = added(swept, {"entry": SWEPT_ENTRIES * matrices}, times=pairs)
+
+    def swept(times: float) -> Work:
+        """Sweeps make all values of each matrix and sum them up."""
+        every = (work_of_values([kernel], points) for points, kernels in sides for kernel in kernels)
+        return added(*every, {"entry": SWEPT_ENTRIES * matrices}, times=times * pairs)
+
     if coco:
         what = f"{counted} as products of few columns, under {permutations:,} random permutations"
         return Step.of(what, partial(shifted_bytes, n, 1, 1, 1), *_coco(sides, permutations))
@@ -82,7 +86,7 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, c
         beside = n > EXACT_TRACE_ROWS and options.null != "spectral"
         relabelled = step_of_test(sides, replace(options, null="permutation"), members=members)
         again = relabelled.work if options.null == "pearson" else {}
-        work = added(swept, {"product": 2.0 / SWEEPS * matrices * multiplied * pairs}, times=SWEEPS)
+        work = added(swept(SWEEPS), {"product": 2.0 * matrices * multiplied * pairs})
 
         def held(threads: int) -> float:
             curve = swept_bytes(n, vectors + beside, threads) if vectors else 0.0
@@ -92,14 +96,14 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, c
     if options.resampling == "random" and paired:
         what, each = f"{counted} whole, under {permutations:,} random permutations", 2.0 * permutations * pairs
         moved = {"gather": 2.0 * second * each, "product": 4.0 * first * second * each}
-        return Step.of(what, lambda _: 16.0 * matrices * pairs, added(swept, moved))
+        return Step.of(what, lambda _: 16.0 * matrices * pairs, added(swept(1.0), moved))
     if options.resampling == "random":
         what, together = (
             f"{counted} in tiles, under {permutations:,} random permutations",
             min(TOGETHER_ROWS, permutations),
         )
         sums = {"product": 2.0 * permutations * matrices * pairs}
-        work = added(added(swept, times=-(-permutations // together)), sums)
+        work = added(swept(-(-permutations // together)), sums)
         return Step.of(what, lambda threads: swept_bytes(n, together + 1, threads), work)
     if not paired:
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
@@ -140,7 +144,7 @@ def _blocks(points: Points, kernels: Sequence[Kernel], permutations: int) -> tup
                 whole.append(kernel)
             else:
                 works += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
-                held = max(held, FACTORS * 8.0 * n * rank / len(terms(kernel)))
+                held = max(held, FACTORS * 8.0 * n * rank / len(terms(kernel)) if rank == ranks[1] else 0.0)
     for works, whole in zip(ends, tiled, strict=True):
         values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
         works.append(added(values, times=n**2 / 2))

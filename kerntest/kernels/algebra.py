@@ -421,3 +421,10 @@ class AdditiveSum(Sum):
         every = [float(one) for one in given if one is not None]
         shown = ", ".join(map(format_number, every[:1] if len(set(every)) == 1 else every))
         return f"{ADDITIVE}({shown})" if shown else ADDITIVE
+
+
+def terms(kernel: Kernel) -> tuple[Kernel, ...]:
+    """Return the kernels of which this one is the sum."""
+    if isinstance(kernel, ColumnGroups) and len(kernel.parts) == 1:
+        return terms(kernel.parts[0])
+    return kernel.operands if isinstance(kernel, Sum) else (kernel,)

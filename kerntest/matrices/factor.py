@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from kerntest.dataclass import dataclass
 from kerntest.engines.plan import added
 from kerntest.errors import UsageError, option
-from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
+from kerntest.kernels.algebra import OnColumns, terms
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points, squared_norms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Gaussian
@@ -190,13 +190,6 @@ MOST_COLUMNS = 1.5
 EXPECTED_ROWS, SMALL_SHARE, FULL_SHARE = 600, 0.3, 0.9
 # Of so few rows the whole matrix is looked at in the time that finding out takes.
 FEW_ROWS = 2000
-
-
-def terms(kernel: Kernel) -> tuple[Kernel, ...]:
-    """Return the kernels of which this one is the sum."""
-    if isinstance(kernel, ColumnGroups) and len(kernel.parts) == 1:
-        return terms(kernel.parts[0])
-    return kernel.operands if isinstance(kernel, Sum) else (kernel,)
 
 
 def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE) -> Factor | None:

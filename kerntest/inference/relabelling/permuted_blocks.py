@@ -25,9 +25,10 @@ from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Resampling, Sample
 from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled
+from kerntest.kernels.algebra import terms
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 from kerntest.kernels.elementary import Linear
-from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor
 from kerntest.matrices.passes import sweep
 from kerntest.report.results import record
 
@@ -47,6 +48,8 @@ MOST = 512
 TILE = 400
 # So many different relabellings are all used, however few were asked for: then the p-value hangs on no seed.
 ALL = 5000
+# More ways to choose rows than anybody can ask for, which there are from so many of twice as many on.
+MANY_SPLITS, MANY_CHOSEN = 10**11, 20
 # Relabellings of blocks, and of all rows, that are summed by one product.
 TOGETHER, TOGETHER_ROWS = 1024, 256
 
@@ -92,7 +95,7 @@ class TwoSamples(ExactTest):
                 between, left_out = self._between_blocks(kernels, blocks)
                 own = np.stack([blocks.summed(diagonal) for diagonal in diagonals])
                 sums = relabelled_sums(between, own, self.label, blocks, moved, engine=self.engine)
-                if len(moved) == math.comb(n, sample.sizes[0]):
+                if len(moved) == splits_of(n, sample.sizes[0]):
                     resampling, complete = record.ALL_PERMUTATIONS, True
                 elif blocks.free < n:
                     resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
@@ -169,8 +172,14 @@ class TwoSamples(ExactTest):
 
 def different_relabellings(labels: Labels, options: Options) -> int:
     """Return how many different relabellings a test has: as many as were asked for, or as there are splits of its rows."""
-    splits = math.comb(len(labels), int(labels.sum()))
+    splits = splits_of(len(labels), int(labels.sum()))
     return splits if splits <= ALL else min(options.permutations, splits)
+
+
+def splits_of(n: int, chosen: int) -> int:
+    """Return in how many ways so many of n rows can be chosen, or 10^11 if there are more: of many rows that has 10^5 digits."""
+    few = min(chosen, n - chosen)
+    return min(math.comb(n, min(few, MANY_CHOSEN)), MANY_SPLITS)
 
 
 def random_orders(labels: Labels, orders: int, seed: int) -> tuple[NDArray[np.intp], list[Labels]]:
