@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.results.component_record import KpcaResult
-    from kerntest.report.results.learning_record import RidgeResult
+    from kerntest.report.results.learning_record import Importance, RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
 CURVE_POINTS, MARGIN = 400, 0.05
-TARGETS_DRAWN = 3
+TARGETS_DRAWN, COLUMNS_DRAWN, BARS_OF_ROOM = 3, 20, 6
 
 # What is predicted at some points, and by how much its band reaches to either side, if there is one.
 Curve: TypeAlias = "Callable[[Points], tuple[Array, Array | float | None]]"
@@ -79,6 +79,34 @@ def fit_panel(own: Predicted, parts: Sequence[TrainingRows], place: int, curve: 
 def grid_panels(grid: GridSearch | RidgeGrid | None) -> list[panels.Panel]:
     """Return the panel of a grid of several cells."""
     return [partial(draw_search, grid=grid)] if grid is not None and len(grid.cells) > 1 else []
+
+
+def importance_panels(importance: Importance | None) -> list[panels.Panel]:
+    """Return the panel of what several columns are worth."""
+    if importance is None or len(importance.columns) < 2:
+        return []
+    return [partial(draw_importance, importance=importance)]
+
+
+def draw_importance(axis: Any, importance: Importance) -> None:
+    """Draw what the columns are worth as bars, the most on top, with two standard errors to each side."""
+    shown = importance.columns[:COLUMNS_DRAWN][::-1]
+    unit = 100.0 if importance.score == "accuracy" else 1.0
+    sizes, errors = (unit * np.array([getattr(one, name) for one in shown]) for name in ("mean", "standard_error"))
+    style: dict[str, Any] = {
+        "color": panels.COLOUR_X,
+        "alpha": 0.85,
+        "ecolor": "black",
+        "capsize": 2.5,
+        "error_kw": {"linewidth": 1.0},
+    }
+    panels.draw_bars(axis, [panels.named(one.name, 24) for one in shown], sizes, xerr=2.0 * errors, **style)
+    # Few bars are no wider than several.
+    axis.set_ylim(min(-0.6, len(shown) - BARS_OF_ROOM), len(shown) - 0.4)
+    axis.axvline(0.0, color="black", linewidth=0.8)
+    axis.set(xlabel="% of accuracy lost" if unit > 1 else "rise of the RMSE")
+    more = "" if len(shown) == len(importance.columns) else f"the first {len(shown)} of {len(importance.columns):,}, "
+    panels.write_title(axis, "Columns shuffled, one at a time", f"{more}bars of error: 2 standard errors")
 
 
 def draw_fit(axis: Any, parts: Sequence[TrainingRows], place: int, curve: Curve, *, band: str, remark: str) -> None:

@@ -17,6 +17,8 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of
 from kerntest.errors import UsageError, arguments_of, one_of, option, positive, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
+from kerntest.learning.fit_pictures import importance_panels
+from kerntest.learning.importance import permutation_importance
 from kerntest.learning.model_file import save_model
 from kerntest.learning.rows.encoding import Scale
 from kerntest.learning.rows.leakage import guarded, told_of_shared
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
+    from numpy.typing import NDArray
+
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
     from kerntest.report.panels import Panel
+    from kerntest.report.results.learning_record import Importance
 
 
 # A fit has what is saved as `model`; it and a result have `warnings`.
@@ -155,6 +160,7 @@ class FittedModel:
     expansion: Expansion | GivenExpansion
     n_train: int
     features: FeatureMap | None = None
+    importance: Importance | None = None
     # What a model file calls it, and messages do.
     KIND: ClassVar[str]
     CALLED: ClassVar[str]
@@ -172,6 +178,10 @@ class FittedModel:
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the functions at n rows (points, or rows of a precomputed matrix), shape (n, J)."""
         return expanded(self.expansion, self.features, points, engine)
+
+    def losses(self, points: Points, truth: NDArray[Any], engine: Engine) -> Array:
+        """Return of each of n rows how wrong its prediction is: 1 for a wrong class, else its squared error."""
+        return np.asarray(np.square(self.scores(points, engine) - truth).mean(axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,6 +292,8 @@ def train(
     model: FittedModel = fit.model
     kernel, features, together = model.kernel, model.features, dict[str, Any]()
     if learner.JUDGED:
+        model = _weighed(learner, model, held_out, rows.left_out)
+        together["importance"] = model.importance
         # The column whose rows stay together, and how many sets of rows do.
         together["cluster"] = None if labelled.cluster is None else labelled.cluster.name
         together["n_clusters"] = None if rows.clusters is None else len(np.unique(rows.clusters))
@@ -320,8 +332,21 @@ def train(
         if output is not None:
             save_model(output, model, learner.fitted(fit).stored(), force=force)
         if plot is not None:
-            write_picture(plot, side_by_side(*judged.drawn(result)))
+            drawn, title = judged.drawn(result)
+            write_picture(plot, side_by_side([*drawn, *importance_panels(model.importance)], title))
     return result
+
+
+def _weighed(
+    learner: Learner[Any, Any], model: FittedModel, held_out: TrainingRows | None, unused: Sequence[str]
+) -> FittedModel:
+    """Return a model that knows what its columns are worth on rows held out, if there are any with something to predict."""
+    if held_out is None or not learner.supervised:
+        return model
+    truth, options = held_out.codes if learner.classifies else held_out.targets, learner.options
+    points, engine = as_points(held_out.points), options.engine
+    found = permutation_importance(model, points, truth, engine, seed=options.seed, unused=unused)
+    return replace(model, importance=found)
 
 
 def _parted(labelled: Labelled, fraction: float, seed: int, *, by_class: bool) -> tuple[Labelled, Labelled]:

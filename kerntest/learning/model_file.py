@@ -67,6 +67,7 @@ from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.training_rows import Classes, ConstantColumn
 from kerntest.matrices.expansion import Expansion, GivenExpansion
 from kerntest.matrices.factor import FeatureKind, FeatureMap
+from kerntest.report.results.learning_record import Importance
 from kerntest.report.write import write_file
 
 if TYPE_CHECKING:
@@ -92,13 +93,13 @@ NAMES = {"columns": "centres", "kind": "features", "lambda_": "lambda"}
 # The field whose null says that a part is not there.
 ABSENT = {"spread": "spread_floor"}
 # What files of before do not have, and others only where there is any.
-LATER = {"owners"}
+LATER = {"owners", "importance"}
 # What zipfile and numpy raise on bytes that are no archive of arrays.
 _MALFORMED = (zipfile.BadZipFile, EOFError, IndexError, KeyError, OverflowError, RuntimeError, ValueError, struct.error)
 # What annotations of models name that their modules import for types only.
 _TYPES = {
     one.__name__: one
-    for one in (Classes, ConstantColumn, Encoder, Expansion, FeatureMap, GivenExpansion, Kernel, Points)
+    for one in (Classes, ConstantColumn, Encoder, Expansion, FeatureMap, GivenExpansion, Importance, Kernel, Points)
 } | {"Array": Array, "NDArray": NDArray}
 
 
@@ -365,6 +366,9 @@ def model_of(file: ModelFile, kind: type[Model]) -> Model:
     if expansion.owners and kind.KIND != "svm":
         raise damaged(file.name, "owners belong to models of pairs of classes")
     made: Model = _part(file, kind, encoder=encoder, n_train=n_train, expansion=expansion, features=features)
+    weighed = [one.name for one in made.importance.columns] if made.importance else []
+    if len(set(weighed)) < len(weighed) or not set(weighed) <= set(encoder.names if encoder else ()):
+        raise damaged(file.name, "importance is not of its columns, each once")
     return made
 
 

@@ -127,8 +127,8 @@ SVM = Manual(
 )
 @common.model_options(
     "for `kerntest predict`",
-    "the decision regions of two columns, the ROC curve, the confusion matrix and the grid, or a regression with "
-    "its residuals, or the scores of outliers, into a .png, .svg or .pdf file",
+    "the decision regions of two columns, the ROC curve, the confusion matrix, the grid, what the columns are worth; or a "
+    "regression with its residuals, or the scores of outliers, into a .png, .svg or .pdf file",
 )
 @gate_option(example="accuracy<0.9")
 @common.report_options
@@ -136,7 +136,8 @@ def svm(train: str, **options: Any) -> int:
     """Learn to predict a column from the others with a support vector machine.
 
     The machine tells classes apart, two or many, predicts numbers, or finds rows unlike those of TRAIN. It is judged on
-    rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need.
+    rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need. Of
+    --test-fraction or --test it also tells what each column is worth: how much accuracy is lost where it is shuffled.
     """
     _check_used(click.get_current_context())
     return _fitted("svm", SvmResult, train, options, "--target species < iris.csv")
@@ -227,7 +228,8 @@ RIDGE = Manual(
 )
 @common.model_options(
     "for `kerntest predict`",
-    "the fit with its band over one column, or predictions against truth; residuals; the grid: .png, .svg or .pdf",
+    "the fit with its band over one column, or predictions against truth; residuals; the grid; what the "
+    "columns are worth: .png, .svg or .pdf",
 )
 @gate_option(example="r2<0.5")
 @common.report_options

@@ -169,12 +169,16 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
     def score(self, X: Any, y: Any) -> float:
         """Return r2; of several targets the mean of theirs."""
         predicted = self.model.scores(self._points(X), self.engine)
-        truth = [training.numbers_of(column, "y") for column in training.given_targets(y, len(predicted))]
-        if len(truth) != predicted.shape[1]:
-            what = f"y has {counted(len(truth), 'target')}, and the regression predicts {predicted.shape[1]:,}"
-            raise DataError(what, hint="hand over the targets of the fit, in their order", code="data.wrong_shape")
-        metrics = [ridge_fit.interval_metrics(*one) for one in zip(truth, predicted.T, strict=True)]
+        truth = self._truth(y, len(predicted))
+        metrics = [ridge_fit.interval_metrics(*one) for one in zip(truth.T, predicted.T, strict=True)]
         return scores.over_targets(metrics).r2 or 0.0
+
+    def _truth(self, y: Any, n: int) -> Array:
+        truth, count = [training.numbers_of(one, "y") for one in training.given_targets(y, n)], len(self.model.targets)
+        if len(truth) != count:
+            what = f"y has {counted(len(truth), 'target')}, and the regression predicts {count:,}"
+            raise DataError(what, hint="hand over the targets of the fit, in their order", code="data.wrong_shape")
+        return np.column_stack(truth)
 
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:

@@ -200,10 +200,14 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         """Return the accuracy; of a regression r2."""
         model = self.model
         found = self._scores(X, None if model.classes is None else model.codes)
-        truth = outcomes.target_of(y, len(found))
+        truth = self._truth(y, len(found))
         if model.classes is None:
-            return regression_metrics(outcomes.numbers_of(truth, "y"), found[:, 0]).r2 or 0.0
-        return float(np.mean(found == model.classes.codes(truth, "y")))
+            return regression_metrics(truth[:, 0], found[:, 0]).r2 or 0.0
+        return float(np.mean(found == truth))
+
+    def _truth(self, y: Any, n: int) -> NDArray[Any]:
+        truth, classes = outcomes.target_of(y, n), self.model.classes
+        return outcomes.numbers_of(truth, "y")[:, None] if classes is None else classes.codes(truth, "y")
 
     @property
     def _estimator_type(self) -> str:

@@ -75,6 +75,12 @@ class SvmModel(FittedModel):
         """Return the scores of n rows, shape (n, J), or what `then` makes of them, a block of rows at a time."""
         return expanded(self.expansion, self.features, points, engine, then)
 
+    def losses(self, points: Points, truth: NDArray[Any], engine: Engine) -> Array:
+        """Return of each of n rows how wrong its prediction is: 1 for a wrong class, else its squared error."""
+        if self.classes is None:
+            return FittedModel.losses(self, points, truth, engine)
+        return np.asarray(self.scores(points, engine, self.codes) != truth, dtype=np.float64)
+
     def decision(self, scores: Array) -> Array:
         """Return what is reported as the decision function: (n,) for two classes and other tasks, else (n, J)."""
         if self.classes is not None and not self.pairs and scores.shape[1] == 2:

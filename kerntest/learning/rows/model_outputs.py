@@ -443,7 +443,11 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
             kernel = "precomputed"
         else:
             columns = ({name: getattr(spec, name) for name in spec.stored_fields()} for spec in encoder.columns)
-            told |= {"scale": encoder.scale, "columns": tuple(ModelColumn(**one) for one in columns)}
+            told |= {
+                "importance": model.importance,
+                "scale": encoder.scale,
+                "columns": tuple(ModelColumn(**one) for one in columns),
+            }
     return ModelReport(
         name=file.name,
         kind=file.kind,

@@ -14,7 +14,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import counted, option, telling
 from kerntest.report.results.record import Record, Result
 from kerntest.report.summaries import words
-from kerntest.report.summaries.learner_summary import TITLES
+from kerntest.report.summaries.learner_summary import TITLES, importance_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.formats.dialect import SeededWords
     from kerntest.data.table import Column, Table
+    from kerntest.report.results.learning_record import Importance
 
 
 @dataclass(frozen=True)
@@ -352,6 +353,8 @@ class ModelReport(Result):
         Of principal components, of HKH.
     explained_variance_ratio : tuple of float
         The same relative to the trace of HKH.
+    importance : Importance or None
+        What each column was worth on the rows held out when it was fitted; None without them.
     bytes : int
     sha256 : str
     """
@@ -378,6 +381,7 @@ class ModelReport(Result):
     intervals: bool = False
     eigenvalues: tuple[float, ...] = ()
     explained_variance_ratio: tuple[float, ...] = ()
+    importance: Importance | None = None
     bytes: int
     sha256: str
 
@@ -408,9 +412,20 @@ def model_summary(report: ModelReport) -> words.Summary:
         ("format", f"version {report.format_version}, written by kerntest {words.visible(report.kerntest_version)}"),
         ("file", f"{counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."),
     ]
+    worth, headings, heading = dict[str, tuple[str, str]](), list[tuple[str, Any]](), ""
+    if (importance := report.importance) is not None:
+        worth = importance_texts(importance)
+        headings = [("lost" if importance.score == "accuracy" else "rise", "number"), ("+-", "number")]
+        score = "accuracy lost, in %," if importance.score == "accuracy" else "rise of the RMSE"
+        heading = f"Columns, the {score} where one is shuffled, of {importance.rows:,} rows held out:"
+    order = {name: place for place, name in enumerate(worth)}
     columns = words.ResultTable(
-        (("column", "name"), ("type", "word"), ("values", "text")),
-        tuple((words.visible(column.name), column.kind, _values(column)) for column in report.columns),
+        (("column", "name"), ("type", "word"), *headings, ("values", "text")),
+        tuple(
+            (words.visible(one.name), one.kind, *worth.get(one.name, ("-", "-") if worth else ()), _values(one))
+            for one in sorted(report.columns, key=lambda one: order.get(one.name, len(order)))
+        ),
+        heading,
     )
     title = (TITLES | KIND_TITLES).get(report.method or report.kind, words.visible(report.kind))
     lines = tuple((label, text) for label, text in told if text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from kerntest.dataclass import dataclass
 from kerntest.report.results.record import Record, Result
@@ -103,6 +103,37 @@ class RegressionMetrics(Record):
     mae: float
     r2: float | None
     max_error: float
+
+
+@dataclass(frozen=True)
+class ColumnImportance(Record):
+    """What one column is worth: by how much rows are predicted worse where its values are shuffled, and the error of that."""
+
+    name: str
+    mean: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Importance(Record):
+    """What the columns of a model are worth, on rows that it has not learned from.
+
+    Parameters
+    ----------
+    score : str
+        "accuracy", of which so much is lost, or "RMSE", which rises by so much, in units of the target.
+    rows : int
+        How many rows were shuffled, and
+    shuffles : int
+        how often each column.
+    columns : tuple of ColumnImportance
+        The most first. Columns that say the same share what they are worth; below 0 is chance.
+    """
+
+    score: Literal["accuracy", "RMSE"]
+    rows: int
+    shuffles: int
+    columns: tuple[ColumnImportance, ...]
 
 
 @dataclass(frozen=True)
@@ -246,6 +277,8 @@ class PredictorResult(LearnerResult):
         The column whose rows of one value stay together.
     n_clusters : int or None
         Sets of training rows that no split parts, copies of a row among them; None where every row is on its own.
+    importance : Importance or None
+        What each column is worth on the rows held out; None without them, and of very many columns.
     """
 
     target: str | None
@@ -253,6 +286,7 @@ class PredictorResult(LearnerResult):
     r2: float | None
     cluster: str | None
     n_clusters: int | None
+    importance: Importance | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -154,6 +155,7 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
         lines += [*_error_lines(judged, rows), _trained_line(result)]
     elif result.outliers is not None:
         lines.append(("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows"))
+    tables += importance_tables(result.importance)
     title = TITLES[result.method] + TASKS[result.task]
     return learner_summary(result, title, lines, svm_sentence(result), target=target, tables=tables)
 
@@ -248,6 +250,39 @@ def _class_lines(result: records.SvmResult, judged: records.ClassificationMetric
     ]
 
 
+# More columns than this are left to --json.
+COLUMNS_SHOWN = 10
+# And of more decimal places the first digits are told.
+MOST_PLACES = 5
+
+
+def importance_tables(importance: records.Importance | None) -> list[ResultTable]:
+    """Return what the columns are worth, the most first."""
+    if importance is None or len(importance.columns) < 2:
+        return []
+    accuracy, more = importance.score == "accuracy", len(importance.columns) - COLUMNS_SHOWN
+    texts = importance_texts(importance)
+    rows = tuple((visible(one.name), *texts[one.name]) for one in importance.columns[:COLUMNS_SHOWN])
+    lost = "accuracy lost, in %," if accuracy else "rise of the RMSE"
+    heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows:"
+    left = f"and {more:,} more: {either('--json', 'to_dict()')} has them"
+    columns = _numbers(("lost" if accuracy else "rise", "+-"))
+    return [ResultTable((("column", "name"), *columns), rows, heading, (left,) if more > 0 else ())]
+
+
+def importance_texts(importance: records.Importance) -> dict[str, tuple[str, str]]:
+    """Return by name what columns are worth, and the standard error of that, with the digits that the largest of them leaves."""
+    largest = max((one.standard_error for one in importance.columns), default=0.0)
+    unit, places = (100.0, 1) if importance.score == "accuracy" else (1.0, 2)
+    if importance.score != "accuracy" and largest > 0:
+        places = 1 - math.floor(math.log10(largest))
+
+    def written(value: float) -> str:
+        return f"{unit * value:,.{max(places, 0)}f}" if places <= MOST_PLACES else number(value, 3)
+
+    return {one.name: (written(one.mean), written(one.standard_error)) for one in importance.columns}
+
+
 def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[ResultTable]:
     """Return precision, recall and F1 of each class, and where its rows went."""
     rarest = sorted(judged.classes, key=lambda one: -one.support)[CLASSES_SHOWN:]
@@ -300,6 +335,7 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
         ("solver", how),
         *(_single_lines(result) if len(result.fits) == 1 else _target_lines(result)),
     ]
+    tables += importance_tables(result.importance)
     targets, sentence = name_list(result.targets), ridge_sentence(result)
     return learner_summary(result, "Kernel ridge regression", lines, sentence, target=targets, tables=tables)
 
