@@ -54,6 +54,8 @@ class Matrix(ABC):
     diagonal: Array
     # Whether single precision keeps its digits, and whether entries are made as fast as they are read.
     single = quick = False
+    # Columns of the products that entries are made of.
+    columns_each = 0
 
     @abstractmethod
     def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
@@ -151,7 +153,7 @@ class GaussianMatrix(Matrix):
 
     def __init__(self, kernel: Gaussian, points: Points) -> None:
         scaled = points.numeric / (math.sqrt(2.0) * kernel.chosen_bandwidth)
-        self.n, self.diagonal = len(points), np.ones(len(points))
+        self.n, self.diagonal, self.columns_each = len(points), np.ones(len(points)), scaled.shape[1]
         self._factors: dict[type, tuple[Entries, Entries]] = {
             np.float64: (np.ascontiguousarray(-left_factor(scaled)), np.ascontiguousarray(right_factor(scaled)))
         }
@@ -201,7 +203,7 @@ class Repeated(Matrix):
     def __init__(self, matrix: Matrix, origin: NDArray[np.intp]) -> None:
         self.matrix, self.origin, self.n = matrix, origin, len(origin)
         self.diagonal = matrix.diagonal[origin]
-        self.single, self.quick = matrix.single, matrix.quick
+        self.single, self.quick, self.columns_each = matrix.single, matrix.quick, matrix.columns_each
 
     def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns."""

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from scipy.linalg import lapack
 
 from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
 from kerntest.learning.solvers.problem import Problem, Solution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
@@ -27,8 +30,9 @@ if TYPE_CHECKING:
 TURNS, JOIN, PATIENCE = 40, 50, 3
 # Turns without a smaller gap after which no further one will help.
 IDLE = 4
-# The ridge leaves so much of the tolerance; a cost counts as at most so many times the largest coefficient.
-RIDGE_SHARE, COST_SHARE = 0.05, 100.0
+# The ridge leaves so much of the tolerance at last, and at first, of at most so many rows, so much that refinements take out.
+# A cost counts as at most so many times the largest coefficient.
+RIDGE_SHARE, FIRST_SHARE, REFINEMENTS, REFINED_ROWS, COST_SHARE = 0.05, 5.0, 2, 500, 100.0
 # The width of the band to solve a part anew from, and the least ridge that it stands for.
 AGAIN_WIDTH, AGAIN_RIDGE = 0.01, 1e-3
 # Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor
@@ -56,7 +60,9 @@ class Finish:
         which Newton's method goes on over the free rows, 0 if their sets are right already.
         """
         problem, working, upper, turns, idle = self.problem, guess.sets.free.copy(), guess.sets.upper, 0, 0
-        self.refinements, self.wrong, self.violation = 0, 0, 0.1 * self.tolerance
+        few = np.count_nonzero(working) <= REFINED_ROWS
+        self.refinements, self.share = (REFINEMENTS, FIRST_SHARE) if few else (0, RIDGE_SHARE)
+        self.wrong, self.violation = 0, 0.1 * self.tolerance
         beta, f, best = problem.feasible(guess.coefficients), None, None
         if exact:
             change = beta - guess.coefficients
@@ -95,7 +101,8 @@ class Finish:
                 most = min(2 * count + JOIN, len(wrong) - len(rows))
                 working[np.argpartition(-wrong, most - 1)[:most]] = True
             else:
-                self.refinements, self.violation = self.refinements + 2, 0.1 * self.violation
+                self.refinements, self.violation = self.refinements + REFINEMENTS, 0.1 * self.violation
+                self.share = max(0.1 * self.share, RIDGE_SHARE)
         return best or self._certified(beta, self.matrix.outputs(beta), guess.method + ", unfinished")
 
     def _turn(
@@ -125,7 +132,7 @@ class Finish:
         system, tolerance, a = systems.DenseSystem(K, part, self.counter), self.violation, part.signs * beta
         # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
         largest = min(self.largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or self.largest)
-        ridge = max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
+        ridge = max(self.share * self.tolerance / largest, self.least_ridge)
         point = None
         if not width:
             sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
@@ -159,13 +166,13 @@ class Finish:
         K = system.K[np.ix_(free, free)]
         A = np.asfortranarray(K)
         A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
-        inverse = systems.solve_positive(A, np.asfortranarray(np.eye(len(free))))
-        ones = inverse.sum(axis=1)
+        solved = _solver(A)
+        ones = solved(np.ones(len(free)))
         wanted = (problem.signs * problem.margins)[free]
         f, new = system.outputs(beta)[free], beta.copy()
         b = float((wanted - f).mean())
         for _ in range(self.refinements):
-            step = inverse @ (wanted - f - b)
+            step = solved(wanted - f - b)
             change = (float(step.sum()) - (problem.total - float(new.sum()))) / float(ones.sum())
             step -= change * ones
             new[free] += step
@@ -177,6 +184,14 @@ class Finish:
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
         used = self.counter.used
         return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
+
+
+def _solver(A: Array) -> Callable[[Array], Array]:
+    """Return what multiplies by the inverse of a symmetric positive definite matrix, which may need jitter."""
+    lower, failed = lapack.dpotrf(A, lower=1)
+    if failed:
+        return systems.solve_positive(A, np.asfortranarray(np.eye(len(A)))).__matmul__
+    return lambda right: np.asarray(lapack.dpotrs(lower, right, lower=1)[0])
 
 
 def gap_of(solution: Solution) -> float:

@@ -3,8 +3,8 @@
 All begins with the function that compares the means of the classes. Few rows are solved for at once, with the whole matrix;
 of many rows a random subset of some hundred first, with costs raised to stand for all. Its matrix tells whether the rank is
 numerically full: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the
-other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. Where it is local, a subset
-says little of the other rows: pairs of all rows are moved first, then Newton's method goes on. The rows of the subset that
+other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. Where it is local, or where some
+rows are alone beside a crowd, a subset says little of the others: pairs of all rows are moved first, then either goes on. The rows of the subset that
 mattered are where the whole problem starts, by one of three ways:
 
     active set   rows of the matrix are made for free coefficients only, in single precision where it is enough
@@ -67,10 +67,14 @@ DENSE_LEVEL = 1500
 MOST_FREED = 400
 # Up to so many rows the whole matrix is made in single precision, where that is enough.
 SINGLE_WHOLE = 2800
-# Pairs of rows lead the way where eigenvalues differ but entries are local: their mean square is below so many squared
-# diagonal entries, for few rows and for more, and a cost times the mean sum of a row is large enough that not all rows end
-# at their bounds. They stop at such a violation; Newton's method begins and ends with such widths, times the root of the cost.
-VERY_LOCAL, LOCAL, INSIDE = 0.03, 0.1, 0.5
+# Pairs of rows lead the way where a cost times the mean sum of a row is large enough that not all rows end at their bounds,
+# and the squared entries of a row with the others, in units of the diagonal, are on average below this, for few rows and for
+# more; or where more than some rows are alone, by such a mean, beside a crowd or beside some of many times the mean.
+INSIDE, VERY_LOCAL, LOCAL = 0.5, 0.03, 0.1
+ALONE, SOME_ALONE, CROWD, UNEVEN = 0.02, 0.03, 0.07, 4.0
+# They stop at such a violation. The active set method goes on at such a ridge, and soon gives up; then Newton's method, which
+# begins and ends with such widths, times the root of the cost.
+PAIRS_RIDGE, PAIRS_PATIENCE = 1e-4, 2
 PAIRS_TOLERANCE, PAIRS_START, PAIRS_END, PAIRS_FACTOR, PAIRS_STEPS = 0.1, 0.01, 0.003, 0.3, 200
 # The first ridge of the active set method over all rows, and what it is multiplied by.
 RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
@@ -90,8 +94,8 @@ KEPT_BYTES = 10**9
 PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.96
 # Newton's method takes the rows of a subset whose slack is above minus this: without a row, outputs may change there.
 NEAR_MARGIN = 3.0
-# Bytes for each entry of the whole matrix in single and in double precision.
-PAIRS_BYTES = 12
+# Bytes for each entry of the whole matrix in single precision, and what is made of it.
+PAIRS_BYTES = 7
 
 
 def solve_hinge(
@@ -153,23 +157,26 @@ class _Solver:
         size = min(MOST, max(FEWEST, n // 6))
         members = np.arange(n) if n <= WHOLE else _random_subset(problem.signs, size, self.rng)
         K = self.matrix.square(members)
-        diagonal = K.diagonal()
-        square = float(diagonal @ diagonal)
-        others = (float(np.vdot(K, K)) - square) / (square * max(len(K) - 1, 1))
         fits = n >= LEAST_PRODUCTS and ENTRY_BYTES * n**2 <= self.kept_bytes
-        if fits and others * (n - 1) < NEARLY_DIAGONAL:
+        # Squared entries of each row with the others, on average, in units of the diagonal.
+        others = (np.einsum("ij,ij->i", K, K) / float(np.mean(K.diagonal() ** 2)) - 1.0) / max(len(K) - 1, 1)
+        mean = float(others.mean())
+        if fits and mean * (n - 1) < NEARLY_DIAGONAL:
             point = self._by_products(K)
             if point.reached:
                 return point, 0.0, True
         full = _full_rank(K, FEWEST if len(members) == n else PROBE_ROWS)
-        local = others < (LOCAL if n > WHOLE else VERY_LOCAL) and self.largest * n * float(K.mean()) > INSIDE
-        local &= not full and n <= SINGLE_WHOLE and PAIRS_BYTES * n**2 <= self.kept_bytes
-        if local and len(members) == n:
-            return self._by_pairs(K)
+        by_pairs = self.largest * n * float(K.mean()) > INSIDE and PAIRS_BYTES * n**2 <= self.kept_bytes
         if len(members) == n:
+            if by_pairs and not full and mean < VERY_LOCAL:
+                return self._by_pairs(K)
             return self._first(K, problem, full=full, last=True), 0.0, True
+        alone = float(np.mean(others < ALONE))
+        uneven = alone > SOME_ALONE and (mean > CROWD or float(others.max()) > UNEVEN * mean)
+        if by_pairs and uneven:
+            return self._by_pairs()
         G = None if full else self._factor(members)
-        if local and G is None:
+        if by_pairs and not full and mean < LOCAL and n <= SINGLE_WHOLE and G is None:
             return self._by_pairs()
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         coefficients = _spread(point.coefficients, members, n)
@@ -190,24 +197,32 @@ class _Solver:
 
     def _by_pairs(self, K: Entries | None = None) -> Guess:
         """Return a guess from pairs of rows on, then by Newton's method over all rows; `K` is the whole matrix, if it is there."""
-        problem, every, start, last = self.problem, np.arange(self.n), filled(self.problem), K is not None
+        problem, every, beta, few = self.problem, np.arange(self.n), filled(self.problem), K is not None
         if K is None:
             K = self.matrix.square(every, np.float32 if self.matrix.single else np.float64)
-        v = (problem.signs * problem.margins - K @ start.astype(K.dtype)).astype(K.dtype)
-        beta, _ = descend(
-            K.__getitem__, self.matrix.diagonal, problem, start, v, tolerance=PAIRS_TOLERANCE, most=self.n
-        )
-        if K.dtype != np.float64 and not self._single(beta):
+        v = (problem.signs * problem.margins - K @ beta.astype(K.dtype)).astype(K.dtype)
+        rows = K.__getitem__
+        beta, _ = descend(rows, self.matrix.diagonal, problem, beta, v, tolerance=PAIRS_TOLERANCE, most=self.n)
+        single = K.dtype != np.float64 and self._single(beta)
+        if K.dtype != np.float64 and not single and self.n <= SINGLE_WHOLE:
             K = self.matrix.square(every)
-        system = systems.DenseSystem(K, problem, self.counter)
+        dense = single or K.dtype == np.float64
+        system = systems.DenseSystem(K, problem, self.counter) if dense else self.system(every, problem)
+        a = problem.signs * beta
+        sets = Sets((a > 0) & (a < problem.costs), a >= problem.costs)
+        abort = int(np.count_nonzero(sets.free)) // 2 + 10
+        end, violation = self.rough if single else self.exact
+        falling = Falling(PAIRS_RIDGE, end, RIDGE_FACTOR, violation)
+        point, _ = active_set(system, sets, falling, patience=PAIRS_PATIENCE, abort=abort, single=single)
+        if point.reached:
+            return replace(point, method="pairs, then active set"), 0.0, not single
         f = system.outputs(beta)
-        b = problem.intercept(beta, f)
-        root = math.sqrt(self.largest)
-        width, end = PAIRS_START * root, PAIRS_END * root
-        if last:
-            point = newton(system, beta, f, b, start=width, finish=self.exact)
+        b, root = problem.intercept(beta, f), math.sqrt(self.largest)
+        start, end = PAIRS_START * root, PAIRS_END * root
+        if few:
+            point = newton(system, beta, f, b, start=start, finish=self.exact)
             return replace(point, method="pairs"), 0.0, True
-        point = newton(system, beta, f, b, start=width, end=end, factor=PAIRS_FACTOR, steps=PAIRS_STEPS)
+        point = newton(system, beta, f, b, start=start, end=end, factor=PAIRS_FACTOR, steps=PAIRS_STEPS)
         return self._near_guess(system, replace(point, method="pairs"), every, end)
 
     def from_start(self, start: Solution) -> Guess:
