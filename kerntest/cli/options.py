@@ -322,10 +322,10 @@ def test_options(features: str, usual: str) -> Callable[[AnyCommand], AnyCommand
     return stacked(
         _test(
             "--method",
-            type=one_of("exact", "features"),
+            type=one_of("auto", "exact", "features"),
             help="exact compares all pairs of rows. features, for any number of rows, stands for the kernel by a few hundred "
-            "columns, reads files piece by piece and never holds them, and takes another null (see below). The error is told.  "
-            "[default: exact]",
+            "columns, reads files piece by piece and never holds them, and takes another null (see below). The error is told. "
+            "auto is exact where that is at most some two minutes of work, else features, and says so.  [default: auto]",
         ),
         _test(
             "--features",
@@ -378,10 +378,13 @@ def choose_test(ctx: click.Context, options: dict[str, Any], by_features: str = 
             "--features does not go with --method exact",
             "leave out one of the two: --features alone asks for --method features",
         )
-    options["method"] = options["method"] or ("features" if "features" in options else "exact")
-    if options["method"] == "features" and not is_given(ctx, "null"):
-        options["null"] = by_features
+    options["method"] = options["method"] or ("features" if "features" in options else "auto")
     null = options["null"]
+    if options["method"] == "features" and not is_given(ctx, "null"):
+        null = options["null"] = by_features
+    elif options["method"] == "auto" and by_features != null and not is_given(ctx, "null"):
+        # It is that of the method.
+        options["null"] = None
     # The Pearson curve finds its fourth moment from relabellings.
     unused = {"permutation": (), "pearson": ("resampling", "judge")}.get(null, ("permutations", "resampling", "judge"))
     for name in unused:

@@ -32,7 +32,10 @@ from kerntest.data.source import (
 )
 from kerntest.data.table import Column, Table, refuse_empty
 from kerntest.engines.engine import doing, note_read
-from kerntest.errors import UsageError, bad_file, shown_argument
+from kerntest.errors import KerntestError, UsageError, bad_file, shown_argument
+
+# Files of this size have a million rows, or compressed several millions.
+LARGE_BYTES = 1 << 24
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -243,6 +246,17 @@ def _copied(chunks: Iterable[bytes]) -> Iterator[Path]:
         with copy.open("wb") as file:
             file.writelines(chunks)
         yield copy
+
+
+def is_large(source: Any) -> bool:
+    """Say whether a source is files with more than is read at once without a second thought."""
+    if not isinstance(source, str | Path) or str(source) == "-":
+        return False
+    try:
+        files = find_files(source, str(source)).files
+        return sum(location.stat().st_size for _, location in files) > LARGE_BYTES
+    except (KerntestError, OSError):
+        return False
 
 
 def begins_as(name: str, location: Path) -> Format:

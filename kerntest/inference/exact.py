@@ -11,14 +11,14 @@ import kerntest
 from kerntest.data.diagnostics import copies_warning
 from kerntest.engines import engine as engines
 from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
-from kerntest.errors import UndecidedError, UsageError, one_of, option
+from kerntest.errors import UndecidedError, option
 from kerntest.inference.verdict import Verdict, judged_together
 from kerntest.inference.work_of_tests import step_of_test
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from kerntest.data.table import Table
     from kerntest.inference.family import Family
@@ -147,24 +147,6 @@ class RunOfTest:
             most=added(*(step.most for step in steps)),
             engine=self.engine,
         )
-
-
-def by_features(method: str, features: str | None, exact_only: Mapping[str, bool]) -> bool:
-    """Say whether a test goes by features; refuse features where it does not, and what needs kernel matrices where it does."""
-    one_of("method", method, ("exact", "features"))
-    if method == "exact" and features is not None:
-        raise UsageError(
-            f"features {features!r} need method features",
-            hint=f"add {option('method', 'features')}, or leave out {option('features')}",
-            code="usage.method",
-        )
-    for one in [one for one, given in exact_only.items() if given and method == "features"]:
-        raise UsageError(
-            f"{one} needs {option('method', 'exact')}",
-            hint=f"leave out {one}, or {option('method', 'features')}",
-            code="usage.method",
-        )
-    return method == "features"
 
 
 def minimum_effect(minimum: float, kernel: Kernel, found: Effect, alpha: float) -> record.MinimumEffect:

@@ -13,6 +13,7 @@ from kerntest.errors import DataError, UsageError, one_of, option, telling, whol
 from kerntest.inference import exact
 from kerntest.inference.explain.coco import coco_verdict
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
+from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
 from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, read_pair
 from kerntest.inference.verdict import Verdict, verdict_of
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from kerntest.report.results.record import Provenance
 
 
+PERMUTATIONS = 1000
+
+
 @telling
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_test(
@@ -46,7 +50,7 @@ def hsic_test(
     statistic: Statistic = "hsic",
     estimator: Estimator = "unbiased",
     null: NullMethod | None = None,
-    permutations: int = 1000,
+    permutations: int = PERMUTATIONS,
     alpha: float = 0.05,
     scale: Scale = "standardize",
     seed: int = 0,
@@ -54,7 +58,7 @@ def hsic_test(
     resampling: Literal["shifts", "random"] = "shifts",
     time_series: bool = False,
     min_lag: int | None = None,
-    method: Method = "exact",
+    method: Method = "auto",
     features: str | None = None,
     witness: str | PathLike[str] | None = None,
     plot: str | PathLike[str] | None = None,
@@ -111,8 +115,9 @@ def hsic_test(
         Rows are stationary series in the order of time: the shift test (Chwialkowski and Gretton 2014), asymptotic.
     min_lag : int, optional
         For time series: the smallest shift that stands for independence; a twentieth of the rows by default.
-    method : "exact" or "features"
-        The kernel matrices as they are, or explicit features of one pair of kernels (auto: Gaussian at the median
+    method : "auto", "exact" or "features"
+        The kernel matrices as they are ("auto" where that is no more work than about two minutes on two processors,
+        counted from rows, columns and kernels alone, else features, and the warnings say so), or explicit features of one pair of kernels (auto: Gaussian at the median
         bandwidths), for any number of rows: one file with all columns is read row group by row group and never held.
         Its null is moments, gamma or spectral.
     features : str, optional
@@ -170,10 +175,10 @@ def hsic_test(
     >>> hsic_test(np.cos(angle), np.sin(angle)).reject
     True
     """
-    null = ("permutation" if method == "exact" else "moments") if null is None else null
     one_of("resampling", resampling, ("shifts", "random"))
     one_of("statistic", statistic, ("hsic", "coco"))
-    options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
+    usual = "permutation" if null is None else null
+    options = Options(estimator, usual, permutations, alpha, scale, seed, resampling, judge)
     exact_only = {
         option("statistic", statistic): statistic != "hsic",
         option("time-series", True): time_series,
@@ -183,16 +188,24 @@ def hsic_test(
         option("witness"): witness is not None,
         option("plot"): plot is not None,
     }
-    by_features = exact.by_features(method, features, exact_only)
+    beside = {
+        option("null", null): null in {"permutation", "pearson"},
+        option("judge", judge): judge != "together",
+        option("permutations"): permutations != PERMUTATIONS,
+    }
+    kernels = kernel_x, kernel_y
+    single = options.null != "permutation" or statistic == "coco"
+    way = Way.of(method, features, exact_only, kernels=kernels, bandwidth=bandwidth, single=single, beside=beside)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
     reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides)
-    kernels = kernel_x, kernel_y
-    if by_features:
+
+    def by_features(x: Any, y: Any, why: Sequence[str] = ()) -> IndependenceResult:
         from kerntest.inference.features import product_sums, two_passes  # noqa: PLC0415 - few need them
 
-        asked = features or product_sums.FEATURES
-        survey = two_passes.Survey("hsic", options, asked, reading, threads=threads, progress=progress)
+        asked, own = features or product_sums.FEATURES, replace(options, null="moments" if null is None else null)
+        survey = two_passes.Survey("hsic", own, asked, reading, threads=threads, progress=progress, why=why)
         return product_sums.hsic_by_features(x, y, survey, independence_result, kernels=kernels, bandwidth=bandwidth)
+
     _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
     files = None
     if witness is not None or plot is not None:
@@ -200,8 +213,10 @@ def hsic_test(
 
         files = Files(witness, plot)
     run = exact.RunOfTest(options, threads, statistic)
+    with way.tables(read_pair, x, y, reading) as groups:
+        if isinstance(groups, ByFeatures):
+            return by_features(*groups)
     options = run.options
-    groups = read_pair(x, y, reading)
     paired = pair_up(groups, missing, scale)
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))
@@ -213,7 +228,7 @@ def hsic_test(
         bandwidth,
         paired.variables,
         seed=seed,
-        single=null != "permutation" or statistic == "coco",
+        single=single,
         relabellings=test.different(permutations),
     )
     left, right = family.sides()

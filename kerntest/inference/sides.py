@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Estimator: TypeAlias = Literal["unbiased", "biased"]
 NullMethod: TypeAlias = Literal["permutation", "moments", "gamma", "spectral", "pearson"]
-Method: TypeAlias = Literal["exact", "features"]
+Method: TypeAlias = Literal["auto", "exact", "features"]
 Judge: TypeAlias = Literal["together", "smallest"]
 Resampling: TypeAlias = Literal["blocks", "shifts", "random"]
 Scale: TypeAlias = Literal["standardize", "none"]

@@ -15,6 +15,7 @@ from kerntest.errors import one_of, option, positive, telling
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser, check_bandwidth
+from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
 from kerntest.inference.sides import Options, Reading, lay_out, read_two, without_missing
 from kerntest.inference.verdict import Verdict, verdict_of
@@ -59,7 +60,7 @@ def mmd_test(
     missing: MissingPolicy = "error",
     threads: int | None = None,
     progress: Progress | None = None,
-    method: Method = "exact",
+    method: Method = "auto",
     features: str | None = None,
     **csv: Unpack[CsvWords],
 ) -> record.TwoSampleResult:
@@ -122,7 +123,9 @@ def mmd_test(
         All processors by default.
     progress : callable, optional
         Called with (done, total) now and then.
-    method : "exact" or "features"
+    method : "auto", "exact" or "features"
+        "exact" compares all pairs of rows. "auto" is exact where that is no more work than about two minutes on two
+        processors, counted from rows, columns and kernels alone, else by features, and the warnings say so.
         "features" replaces every kernel value by that of explicit features and reads files piece by piece, so that
         they may be of any size; the p-value is exact for the kernel that the features stand for. Relabellings permute
         blocks of rows drawn at random. At least 200 rows each.
@@ -185,22 +188,28 @@ def mmd_test(
         option("plot"): plot is not None,
     }
     exact_only[option("resampling", "random")] = resampling == "random"
-    if exact.by_features(method, features, exact_only):
+    single = options.null != "permutation"
+    way = Way.of(method, features, exact_only, kernels=(kernel,), bandwidth=bandwidth, single=single)
+
+    def by_features(x: Any, y: Any, why: Sequence[str] = ()) -> record.TwoSampleResult:
         from kerntest.inference.features import block_sums, two_passes  # noqa: PLC0415 - few need them
 
         asked = features or block_sums.FEATURES
-        survey = two_passes.Survey("mmd", options, asked, reading, threads=threads, progress=progress)
+        survey = two_passes.Survey("mmd", options, asked, reading, threads=threads, progress=progress, why=why)
         return block_sums.mmd_by_features(
             x, y, survey, two_sample_result, kernel=kernel, bandwidth=bandwidth, min_effect=min_effect
         )
+
     files = None
     if witness is not None or plot is not None:
         from kerntest.inference.explain.pictures import Files  # noqa: PLC0415 - few need it
 
         files = Files(witness, plot)
     run = exact.RunOfTest(options, threads)
+    with way.tables(read_two, x, y, reading) as tables:
+        if isinstance(tables, ByFeatures):
+            return by_features(*tables)
     options = run.options
-    tables = read_two(x, y, reading)
     used, dropped = without_missing(tables.tables, reading.missing)
     pooled = pool(*used)
     sample = lay_out(pooled, options.scale)

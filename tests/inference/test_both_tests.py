@@ -80,7 +80,7 @@ def joined(result):
         ("estimator", "unbiasd", "^estimator must be unbiased or biased, not 'unbiasd'$"),
         ("null", "momemts", "^null must be permutation or moments.*, not 'momemts'$"),
         ("judge", "smalest", "^judge must be together or smallest, not 'smalest'$"),
-        ("method", "feature", "^method must be exact or features, not 'feature'$"),
+        ("method", "feature", "^method must be auto or exact or features, not 'feature'$"),
         ("resampling", "shift", "^resampling must be (blocks|shifts) or random, not 'shift'$"),
         ("scale", "standardise", "^scale must be standardize or none, not 'standardise'$"),
         ("missing", "dorp", "^missing must be error or drop, not 'dorp'$"),

@@ -271,7 +271,13 @@ ONE_VALUE = (UndecidedError, "finds all pairs of different rows", "undecided.deg
 @pytest.mark.parametrize(
     ("test", "options", "kind", "message", "code"),
     [
-        (of_samples, {"method": "feature"}, UsageError, "^method must be exact or features, not", "usage.method"),
+        (
+            of_samples,
+            {"method": "feature"},
+            UsageError,
+            "^method must be auto or exact or features, not",
+            "usage.method",
+        ),
         (of_samples, {"method": "exact"}, UsageError, "^features 'nystroem:30' need method features$", "usage.method"),
         (of_samples, {"features": "nystroem"}, UsageError, "are no features", "usage.features"),
         (of_samples, {"features": "fourier:9", "kernel": "linear"}, UsageError, "of differences", "usage.features"),

@@ -35,7 +35,7 @@ _PAIRS = ("hsic_pairs", record.ScreenResult)
 # By the option that asks for it.
 MODES = {
     "": Mode(*_TEST, "time_series min_lag"),
-    "--time-series": Mode(*_TEST, "statistic null permutations resampling method features"),
+    "--time-series": Mode(*_TEST, "statistic null permutations resampling features"),
     "--pairwise": Mode(*_PAIRS, "target"),
     "--target": Mode(*_PAIRS, "x_columns y_columns"),
     "--select": Mode("hsic_select", record.SelectionResult),

@@ -20,6 +20,7 @@ from kerntest.errors import UndecidedError, UsageError, bad_file, option
 from kerntest.inference import exact, verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
 from kerntest.inference.features import two_passes
+from kerntest.inference.method import FEWEST_IN_BLOCKS
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
@@ -50,7 +51,6 @@ NARROWEST = -1
 BLOCKS, FEWEST_BLOCKS = 1000, 50
 # Free blocks of a file that has many more rows than the other; its other rows keep their file, in so many blocks.
 MOST_BLOCKS, FIXED_BLOCKS = 2000, 50
-FEWEST_ROWS = 200
 # How much smaller than wanted blocks may be for the sake of fewer rows beyond the last whole one.
 ROUNDER = 0.9
 # Tells the random orders of rows from other streams of the same seed.
@@ -120,8 +120,8 @@ class Blocks:
 def plan_blocks(n: Sequence[int], names: Sequence[str]) -> tuple[Blocks, Blocks]:
     """Return how the rows of two files lie in blocks of one size; DataError if a file has too few rows for blocks."""
     for count, name in zip(n, names, strict=True):
-        if count < FEWEST_ROWS:
-            said = f"has {count:,} rows; with features a test needs at least {FEWEST_ROWS} in each table"
+        if count < FEWEST_IN_BLOCKS:
+            said = f"has {count:,} rows; with features a test needs at least {FEWEST_IN_BLOCKS} in each table"
             raise bad_file(name, said, hint=f"{option('method', 'exact')} takes any number", code="data.too_few_rows")
     most = max(1, min(sum(n) // BLOCKS, min(n) // FEWEST_BLOCKS))
     sizes = np.arange(max(1, math.ceil(ROUNDER * most)), most + 1)[::-1]

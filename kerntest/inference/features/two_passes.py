@@ -191,8 +191,10 @@ class Survey(exact.RunOfTest):
         *,
         threads: int | None,
         progress: Progress | None,
+        why: Sequence[str] = (),
     ) -> None:
         super().__init__(options, threads)
+        self.adapted = (*why, *self.adapted)
         self._command, self._progress, self.reading = command, progress, reading
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
@@ -375,6 +377,15 @@ class Input:
         self.settled = reader is None or head.format != "csv"
         self.texts: dict[str, str] = {}
         self._used = self.head
+
+    def count(self) -> int:
+        """Return the number of rows, counted if need be."""
+        if self.reader is None:
+            return self.head.n_rows
+        if self.settled and not self.choice:
+            return int(self.reader.total)
+        pieces = self.choice.pieces(self.reader, {self.head.names[0]: "text"}).items
+        return sum(block.table.n_rows for piece in pieces for block in piece.blocks())
 
     def turned(self, found: TableFacts) -> bool:
         """Take columns that are text in some rows for text from the beginning; say whether there are any."""

@@ -268,6 +268,12 @@ def plan_notes(plan: Plan) -> list[str]:
     return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
 
 
+def told_of_work(rows: int, work: float, insisting: str) -> str:
+    """Return why features were taken, and which option insists on kernel matrices; the work is in nanoseconds."""
+    took = f"{show_times(work * 5e-10, work * 5e-10)} on two processors"
+    return f"features stand for the kernel matrices of {rows:,} rows, which would take {took}; {insisting} insists on these"
+
+
 def show_times(least: float, most: float) -> str:
     """Return a duration, or between which two it lies, as people say it."""
     low, high = _duration(least), _duration(most)
