@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,10 +39,17 @@ HATCHED: dict[str, Any] = {"facecolor": "#D9D9D9", "edgecolor": "#9A9A9A", "hatc
 LEGEND: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none", "fontsize": 8}
 # By their endings, and what leaves out when a picture was drawn.
 FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH = 72, 11, 13
+POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH, CAPTION_LINES = 72, 11, 13, 4
 POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 8
 # Up to so many cells a side, there is room for what they say; of more than these, every so manieth is named.
 CELLS_WITH_TEXT, CELLS_PARTED, CELLS_NAMED = 12, 20, 30
+# What matplotlib warns of when it draws a letter as a box.
+_LACKING = re.compile(r"Glyph (\d+) .* missing from")
+# Fonts of boxes for all letters, and of coloured pictures, which cannot be drawn; fonts that are likely to have any letter.
+_NO_LETTERS, FONTS_LOOKED_AT = re.compile("Last ?Resort|Colou?r|Adobe Blank", re.IGNORECASE), 200
+_MANY_LETTERS = re.compile(
+    "CJK|Unicode|Noto Sans|Source Han|Gothic|Hei|Hiragino|Meiryo|PingFang|Unifont|Symbola", re.IGNORECASE
+)
 # Days of the years that the calendar of matplotlib has: 1 to 9999.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 
@@ -82,8 +91,8 @@ def figure(
     made.suptitle("\n".join(map(literal, wrapped)), fontsize=TITLE_SIZE)
     if caption:
         most = int(width * columns * CAPTION_PER_INCH)
-        shown = caption if len(caption) <= most else f"{caption[: most - 1]}…"
-        made.supxlabel(literal(shown), fontsize=9)
+        wrapped = textwrap.wrap(visible(caption), most, max_lines=CAPTION_LINES, placeholder=" …")
+        made.supxlabel("\n".join(map(literal, wrapped)), fontsize=9)
     return made
 
 
@@ -119,11 +128,44 @@ def _ending(path: str | os.PathLike[str]) -> str:
 def write_picture(path: str | os.PathLike[str], made: Any) -> None:
     """Write a figure in the format that a name asks for, without the time of drawing and with names that stay."""
     ending, stream = _ending(path), io.BytesIO()
-    with import_module("matplotlib").rc_context({"svg.hashsalt": "kerntest"}), warnings.catch_warnings():
-        # A character that the font lacks is drawn as a box: that is no news for standard error.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        made.savefig(stream, format=ending[1:], dpi=150, metadata=FORMATS[ending])
+    told: dict[str, Any] = {"format": ending[1:], "dpi": 150, "metadata": FORMATS[ending]}
+    with import_module("matplotlib").rc_context({"svg.hashsalt": "kerntest"}):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made.savefig(stream, **told)
+        # Only who has drawn a picture knows which letters its font lacks.
+        lacking = {chr(int(found[1])) for one in caught if (found := _LACKING.match(str(one.message)))}
+        if lacking:
+            families, boxes = _fonts_with(lacking)
+            for text in made.findobj(matplotlib("text").Text):
+                text.set_fontfamily([*text.get_fontfamily(), *families])
+            if boxes:
+                told_of = f"Boxes are letters that no font of this machine has: {len(boxes)} of them"
+                made.text(0.004, 0.998, told_of, fontsize=7, va="top", color=NEUTRAL)
+            stream = io.BytesIO()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made.savefig(stream, **told)
     write_file(os.fspath(path), stream.getvalue())
+
+
+def _fonts_with(letters: set[str]) -> tuple[list[str], set[str]]:
+    """Return the families of fonts of this machine that have these letters between them, and letters that none has."""
+    manager, left, families = matplotlib("font_manager"), {*letters}, list[str]()
+    # Those first that are likely to; the upright and regular one of each family.
+    plain = sorted(manager.fontManager.ttflist, key=lambda one: (one.style != "normal", abs(int(one.weight) - 400)))
+    fonts = {font.name: font for font in reversed(plain) if not _NO_LETTERS.search(font.name)}.values()
+    for font in sorted(fonts, key=lambda one: (_MANY_LETTERS.search(one.name) is None, one.name))[:FONTS_LOOKED_AT]:
+        codes: dict[int, int] = {}
+        # A font that cannot be read has nothing.
+        with suppress(Exception):
+            codes = manager.get_font(font.fname).get_charmap()
+        if found := {letter for letter in left if ord(letter) in codes}:
+            families.append(font.name)
+            left -= found
+        if not left:
+            break
+    return families, left
 
 
 def literal(text: str) -> str:

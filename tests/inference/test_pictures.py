@@ -16,7 +16,7 @@ from tolerances import assert_close
 
 from kerntest import hsic_pairs, hsic_test, mmd_test, parse_kernel, read_table
 from kerntest.inference.explain import pictures
-from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
+from kerntest.inference.screens.pairwise import by_similarity, pairs_figure, ranking_figure
 from kerntest.report.panels import COLOUR_Y, NEUTRAL
 from kerntest.report.summaries.words import shortened_kernel
 
@@ -353,3 +353,14 @@ def test_a_screen_is_drawn_as_its_record_says():
     assert written == both | {place[::-1]: text for place, text in both.items()}
     found, made = drawn_by(hsic_pairs, frame, target="c", permutations=50)
     assert [bar.get_width() for bar in made.axes[0].patches] == sorted(one.effect_size for one in found.pairs)
+
+
+def test_columns_that_depend_on_one_another_stand_together_in_a_large_map():
+    groups = np.random.default_rng(0).permutation(np.repeat([0, 1, 2, 3], 5))
+    effect = np.where(groups[:, None] == groups, 0.8, 0.05)
+    effect[3, 7] = effect[7, 3] = np.nan
+    order = by_similarity(effect)
+    assert sorted(order) == list(range(20))
+    assert np.count_nonzero(np.diff(groups[order])) == 3
+    # A small one keeps the order of the table.
+    assert by_similarity(effect[:12, :12]) == list(range(12))

@@ -14,6 +14,7 @@ from matplotlib.colors import to_rgba
 from kerntest import SVM, KernelRidge, train_kpca, train_ridge, train_svm
 from kerntest.learning.fit_pictures import Predicted, draw_residuals, draw_scree, draw_search, draw_truth
 from kerntest.learning.machines.decision_pictures import draw_confusion, draw_roc
+from kerntest.learning.scores import roc_auc
 from kerntest.report.panels import COLOUR_Y, COLOURS, POINTS_DRAWN, figure
 from kerntest.report.results.learning_record import GridCell, GridSearch, RidgeCell, RidgeGrid
 
@@ -133,7 +134,11 @@ def test_roc_curves_go_from_corner_to_corner_in_the_colour_of_their_class():
     codes, by_class = rng.integers(0, 11, 9000), rng.normal(size=(9000, 11))
     names = [f"class {place}" for place in range(11)]
     axis = drawn(draw_roc, codes, by_class, names, "test rows")
-    assert axis.get_title() == "ROC curves, each class against all others\n(first 8 of 11 classes; test rows)"
+    title = "ROC curves, each class against all others\n(8 of 11 classes, those of the smallest areas; test rows)"
+    assert axis.get_title() == title
+    areas = [roc_auc(codes == place, by_class[:, place]) for place in range(11)]
+    hardest = sorted(np.argsort(areas, kind="stable")[:8].tolist())
+    assert [line.get_label().split(": ")[1] for line in axis.lines[1:]] == [names[place] for place in hardest]
     for place, line in enumerate(axis.lines[1:]):
         assert line.get_color() == COLOURS[place]
         assert len(line.get_xdata()) <= 2000

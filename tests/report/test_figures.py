@@ -8,7 +8,11 @@ from pictures import HOSTILE, panels, tick_labels
 
 pytest.importorskip("matplotlib")
 
+from matplotlib import font_manager as manager
+from matplotlib.text import Text
+
 from kerntest.report.panels import (
+    _fonts_with,
     abridged,
     bin_edges,
     class_look,
@@ -47,7 +51,8 @@ def test_names_are_shown_as_they_are_and_bars_of_equal_names_are_two():
     # One backslash keeps a dollar from starting a formula; a second one would be seen.
     assert tick_labels(axis, "y")[:2] == ["price \\$ per \\$", "two\\nlines"]
     assert made.get_suptitle() == "\\$x\\$"
-    assert made.get_supxlabel() == "z" * 69 + "…"
+    # A caption takes a few lines before it is cut.
+    assert made.get_supxlabel().splitlines() == [*["z" * 70] * 3, "…"]
     assert len({bar.get_y() for bar in axis.patches}) == 8
 
 
@@ -110,3 +115,37 @@ def test_bins_have_a_width_even_where_values_differ_by_rounding(value):
     edges = bin_edges(values, 20)
     assert (np.diff(edges) > 0).all()
     assert np.histogram(values, edges)[0].sum() == 3
+
+
+def drawn_with(letters, folder):
+    """Draw a title with letters, and return the texts and the families of their fonts."""
+    made = figure([[lambda axis: axis.set_title(letters)]], "a title")
+    write_picture(folder / "p.png", made)
+    return {one.get_text(): one.get_fontfamily() for one in made.findobj(Text) if one.get_text()}
+
+
+def test_letters_that_the_font_lacks_are_drawn_by_another_or_told(tmp_path, monkeypatch):
+    plain = drawn_with("plain", tmp_path)
+    # Of the fonts that come with matplotlib one has this letter, another has a box for every one.
+    found = drawn_with("\ue0a2", tmp_path)
+    assert set(plain) - {"plain"} <= set(found)
+    assert plain["a title"] == ["sans-serif"]
+    none = drawn_with("\U00013000", tmp_path)
+    assert any(text.startswith("Boxes are letters that no font of this machine has: 1 of them") for text in none)
+    assert not any(text.startswith("Boxes") for text in plain)
+    fonts = [
+        font
+        for font in manager.fontManager.ttflist
+        if font.name in {"STIXGeneral", "DejaVu Sans", "Last Resort High-Efficiency"}
+    ]
+    monkeypatch.setattr(manager.fontManager, "ttflist", fonts)
+    letter = next(chr(code) for code in charmap("STIXGeneral") if code not in charmap("DejaVu Sans"))
+    assert _fonts_with({letter}) == (["STIXGeneral"], set())
+    assert _fonts_with({letter, "\U00013000"}) == (["STIXGeneral"], {"\U00013000"})
+    shown = drawn_with(letter, tmp_path)
+    assert shown[letter] == shown["a title"] == ["sans-serif", "STIXGeneral"]
+    assert not any(text.startswith("Boxes") for text in shown)
+
+
+def charmap(family):
+    return manager.get_font(manager.findfont(family)).get_charmap()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 MANY_SETS = 4
 # Steps of progress in one set.
 STEPS = 1000
+# The best order of the leaves of a tree takes the cube of their number.
+MOST_IN_BEST_ORDER = 300
 # Effect sizes, and logarithms of p-values, that differ by less come from columns that are equal but for rounding.
 SAME_RANK = 1e-8
 # Entries of one block of pairs whose correlations are computed: what a pair needs then stays in the cache.
@@ -454,7 +457,21 @@ def screen_figure(result: ScreenResult) -> Any:
     i, j = ([place[name] for name in names] for names in zip(*((one.x, one.y) for one in result.pairs), strict=True))
     table = np.full((2, len(place), len(place)), np.nan)
     table[:, i, j] = table[:, j, i] = effect, p
-    return pairs_figure(list(place), table[0], table[1], result.alpha, result.decision)
+    order, names = by_similarity(table[0]), list(place)
+    effect, p = table[:, order][:, :, order]
+    return pairs_figure([names[one] for one in order], effect, p, result.alpha, result.decision)
+
+
+def by_similarity(effect: Array) -> list[int]:
+    """Return the order of columns in which those that depend on one another stand together; that of the table for few."""
+    if len(effect) <= panels.CELLS_WITH_TEXT:
+        return list(range(len(effect)))
+    # Only large pictures need it.
+    hierarchy = import_module("scipy.cluster.hierarchy")
+
+    apart = 1.0 - np.nan_to_num(effect)[np.triu_indices(len(effect), 1)]
+    tree = hierarchy.linkage(apart, "average", optimal_ordering=len(effect) <= MOST_IN_BEST_ORDER)
+    return [int(leaf) for leaf in hierarchy.leaves_list(tree)]
 
 
 def pairs_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: float, title: str) -> Any:
@@ -476,7 +493,7 @@ def pairs_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: 
             panels.write_cells(axis, [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in shown], shown)
         rows, across = np.nonzero(~np.isnan(shown) & (adjusted_p <= alpha))
         # Where cells have values, into their upper right corner.
-        away, diameter = 0.34 if roomy else 0.0, float(np.clip(0.32 * cell, 1.5, 6.0))
+        away, diameter = 0.34 if roomy else 0.0, float(np.clip((0.32 if roomy else 0.22) * cell, 1.2, 6.0))
         axis.scatter(across + away, rows - away, s=diameter**2, color=panels.COLOUR_Y, edgecolor="white", linewidth=0.3)
         ticks = range(0, columns, max(1, int(np.ceil(1.1 * size / cell))))
         labels = [panels.named(names[place], longest) for place in ticks]

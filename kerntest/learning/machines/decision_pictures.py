@@ -154,23 +154,27 @@ def _draw_margin(axis: Any, grid: Array, scores: Array) -> list[Any]:
 def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequence[str], rows: str) -> None:
     """Draw the ROC curve of the second of two classes, or of each class against all others, and the diagonal."""
     axis.plot([0, 1], [0, 1], color=panels.NEUTRAL, linewidth=0.9, linestyle="dotted")
-    count = 0
+    areas = {}
     for place in (1,) if len(names) == 2 else range(len(names)):
         scores = by_class if by_class.ndim == 1 else by_class[:, place]
-        area = roc_auc(codes == place, scores)
-        if area is None:
-            continue
-        count += 1
-        if count <= CURVES_DRAWN:
-            false, true = roc_curve(codes == place, scores)
-            kept = panels.evenly(len(false), CURVE_POINTS)
-            label = f"AUC {area:.3f}: {panels.named(names[place], 24)}"
-            style = {"color": panels.class_look(place)["color"], "linewidth": 1.6, "clip_on": False}
-            axis.plot(false[kept], true[kept], label=label, **style)
+        if (area := roc_auc(codes == place, scores)) is not None:
+            areas[place] = area, scores
+    count = len(areas)
+    # Of many classes those that are hardest to tell from the others, in the order of all.
+    shown = sorted(sorted(areas, key=lambda one: areas[one][0])[:CURVES_DRAWN])
+    for rank, place in enumerate(shown):
+        area, scores = areas[place]
+        false, true = roc_curve(codes == place, scores)
+        kept = panels.evenly(len(false), CURVE_POINTS)
+        label = f"AUC {area:.3f}: {panels.named(names[place], 24)}"
+        # The colour of the class, as long as each has one of its own.
+        colour = panels.class_look(place if count <= CURVES_DRAWN else rank)["color"]
+        style = {"color": colour, "linewidth": 1.6, "clip_on": False}
+        axis.plot(false[kept], true[kept], label=label, **style)
     axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="false positive rate", ylabel="true positive rate")
     axis.legend(**panels.LEGEND, loc="lower right")
     heading = "ROC curve" if count == 1 else "ROC curves, each class against all others"
-    more = f"first {CURVES_DRAWN} of {count} classes" if count > CURVES_DRAWN else ""
+    more = f"{CURVES_DRAWN} of {count} classes, those of the smallest areas" if count > CURVES_DRAWN else ""
     panels.write_title(axis, heading, more, rows)
 
 
