@@ -237,6 +237,16 @@ def matrix_of(kernel: Kernel, points: Points) -> Matrix:
     return KernelMatrix(kernel, points)
 
 
+def is_definite(K: Array) -> bool:
+    """Say whether a symmetric matrix is positive semi-definite to rounding. Cost: n^3 / 3."""
+    shift = 1e-8 * max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(np.float64).tiny)
+    try:
+        np.linalg.cholesky(K + shift * np.eye(len(K)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 class CentredMatrix:
     """HKH for a kernel matrix K of n rows, H = I - 11'/n.
 

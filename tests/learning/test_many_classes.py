@@ -3,17 +3,20 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from learning.solver_problems import best_dual
 from learning.svm_cases import clouds, coefficients_of, gaussian
+from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import SVM
+from kerntest import SVM, inspect_model, train_svm
 from kerntest.learning.machines import svm_fit
 from kerntest.learning.solvers import stacked
 from kerntest.learning.solvers.problem import Problem
 from kerntest.learning.solvers.stacked import Stack, solve_single, solve_stack, stacks
+from kerntest.report.summaries.words import natural_order
 
 
 def uneven(classes=12, seed=0, d=6):
@@ -200,6 +203,43 @@ def test_rows_in_blocks_are_predicted_alike(monkeypatch):
     np.testing.assert_array_equal(machine.predict(X), whole)
     assert_close(machine.pair_scores(X), scores, share=SAME_MACHINE)
     assert machine.score(X, y) == accuracy == np.mean(whole == y)
+
+
+def test_reports_name_classes_as_people_count(tmp_path):
+    X, y = clouds(120, 3, classes=14, separation=4.0)
+    frame = pd.DataFrame(X).assign(y=[f"class {k}" for k in y])
+    result = train_svm(frame, "y", output=tmp_path / "m")
+    names = [f"class {k}" for k in range(14)]
+    assert result.classes == tuple(sorted(names))
+    told = result.summary()
+    places = [told.index(f"\n  {name} ") for name in names[:12]]
+    assert places == sorted(places)
+    for text in (told, inspect_model(tmp_path / "m").summary()):
+        assert "class 0, class 1, class 2" in " ".join(text.split())
+    # A matrix has its rows and columns in that order too.
+    few = train_svm(frame[frame.y.isin(names[5:12])].reset_index(drop=True), "y")
+    lines = few.summary().split("Confusion matrix")[1].splitlines()[2:9]
+    assert [line.split()[1 if "class" in line else 0] for line in lines] == [str(k) for k in range(5, 12)]
+    for place, line in enumerate(lines):
+        own = few.classes.index(names[5 + place])
+        assert [int(one) for one in line.split()[-7:]][place] == few.confusion[own][own]
+        assert sum(int(one) for one in line.split()[-7:]) == sum(few.confusion[own])
+    for some in (["10", "9", "-1.5"], ["x10y2", "x9", "x10y1"], ["nan", "9", "10"], ["9" * 5000, "1"]):
+        ordered = [some[place] for place in natural_order(some)]
+        assert ordered == {"10": ["-1.5", "9", "10"], "x10y2": ["x9", "x10y1", "x10y2"]}.get(some[0], ordered)
+    assert natural_order(["nan", "9", "10"]) == [1, 2, 0]
+
+
+def test_the_area_of_several_classes_is_that_of_what_they_are_predicted_by():
+    X, y = clouds(240, 2, classes=3, separation=1.0)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    result = train_svm(frame, "y", probability=True)
+    machine = SVM(probability=True).fit(X, y)
+    found = machine.predict_proba(X)
+    assert_close(result.roc_auc, roc_auc_score(y, found, multi_class="ovr"))
+    plain = train_svm(frame, "y")
+    scores = SVM().fit(X, y).decision_function(X)
+    assert_close(plain.roc_auc, np.mean([roc_auc_score(y == k, scores[:, k]) for k in range(3)]))
 
 
 def test_pairs_of_large_classes_and_of_small_ones_stand_in_their_order():

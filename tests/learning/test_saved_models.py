@@ -239,6 +239,27 @@ APART = [
 ]
 
 
+def test_a_loaded_machine_has_probabilities_where_it_was_saved_with_some(tmp_path):
+    """Whatever is said of it afterwards: what there is counts, not what would be fitted."""
+    with_some, without = SVM(probability=True).fit(X, Y), SVM().fit(X, Y)
+    for place, machine in enumerate((with_some, without)):
+        machine.save(tmp_path / str(place))
+        loaded = SVM.load(tmp_path / str(place))
+        assert loaded.probability == machine.probability == hasattr(loaded, "predict_proba")
+        loaded.probability = not loaded.probability
+        assert hasattr(loaded, "predict_proba") == machine.probability
+    loaded = SVM.load(tmp_path / "0")
+    found = loaded.predict_proba(X)
+    assert_close(found, with_some.predict_proba(X))
+    assert_close(found.sum(axis=1), np.ones(60))
+    assert (loaded.classes_[found.argmax(axis=1)] == loaded.predict(X)).all()
+    with pytest.raises(AttributeError, match="fit it with probability=True"):
+        _ = SVM.load(tmp_path / "1").predict_proba
+    fresh = SVM.load(tmp_path / "1").set_params(probability=True)
+    assert hasattr(fresh, "predict_proba")
+    assert not hasattr(fresh.set_params(probability=False), "predict_proba")
+
+
 @pytest.mark.parametrize(("kind", "parts", "message"), [*((*one, "") for one in DAMAGED), *APART])
 def test_a_damaged_model_is_refused_before_it_is_used(kind, parts, message, tmp_path):
     learner, _ = fitted(kind)

@@ -209,6 +209,19 @@ def test_a_machine_with_a_gap_of_one_is_not_called_usable():
     assert "usable" not in warning
 
 
+def test_of_pairs_that_a_nu_is_too_small_for_the_one_that_asks_for_most_is_told():
+    """So that who follows the hint is not refused again."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 1))
+    X[100:, 0] += 1.5
+    y = np.repeat(["a", "b", "c"], 50)
+    with pytest.raises(UsageError, match="too small for 'a' and 'b'") as caught:
+        SVM(kernel="linear", nu=0.05).fit(X[::-1], y[::-1])
+    least = float(caught.value.hint.split()[0].removeprefix("nu="))
+    assert SVM(kernel="linear", nu=least).fit(X, y).fit_.converged
+    assert SVM(kernel="linear", nu=least - 0.05).fit(X[50:], y[50:]).fit_.converged
+
+
 def test_a_nu_below_the_smallest_share_is_not_said_to_separate_the_classes():
     mixed = np.where(np.arange(40) % 4 == 0, 1 - Y, Y)
     with pytest.raises(UsageError, match=r"leaves a share of 0\.") as caught:

@@ -90,8 +90,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows, each or by one scale.
     tolerance : float
         Relative duality gap.
-    seed : int
-    threads : int, optional
+    seed, threads : int, optional
 
     Examples
     --------
@@ -479,8 +478,9 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
 
         found, count = model.scores(rows.points, self.options.engine, judged), len(rows.classes.names)
         width = 1 if count == 2 else count
-        codes, scores = found[:, 0].astype(np.intp), found[:, 1] if count == 2 else found[:, 1 : 1 + width]
-        given = found[:, 1 + width :] if model.probability else None
+        codes, given = found[:, 0].astype(np.intp), found[:, 1 + width :] if model.probability else None
+        # What several classes are predicted by ranks them, too.
+        scores = found[:, 1] if count == 2 else found[:, 1 : 1 + width] if given is None else given
         metrics = classification_metrics(rows.codes, codes, scores, rows.classes.names, probabilities=given)
         return ScoredRows(rows, scores, metrics)
 

@@ -26,7 +26,7 @@ from kerntest.learning.solvers.smoothed import CostPath
 from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_single, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
-from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, matrix_of
+from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, is_definite, matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -253,7 +253,7 @@ class Machines:
             self.definite = True
         elif not isinstance(points, Points) or kernel is None:
             self.matrix = GivenMatrix(np.asarray(points))
-            self.definite = _is_definite(np.asarray(points))
+            self.definite = is_definite(np.asarray(points))
         else:
             self.definite = kernel.positive_definite or options.features is not None
             if options.features is not None:
@@ -367,9 +367,30 @@ class Machines:
             ]
 
         found = dict[int, Machine]()
+        if options.nu is not None and len(pairs) > 1:
+            return self._all_by_nu(pairs, costs, progress)
         for places, machines in zip(pieces, self.engine.here.map(work, pieces, progress), strict=True):
             found.update(zip(places, machines, strict=True))
         return [found[place] for place in range(len(pairs))]
+
+    def _all_by_nu(self, pairs: list[tuple[int, int]], costs: Array, progress: Progress | None) -> list[Machine]:
+        """Return the nu-machine of each pair; of pairs that a nu is too small for, the one that asks for most is told."""
+
+        def work(pair: tuple[int, int]) -> Machine | UsageError:
+            try:
+                return self._pair(*pair, 1.0, costs, None)
+            except UsageError as error:
+                return error
+
+        found, errors = list[Machine](), list[UsageError]()
+        for one in self.engine.here.map(work, pairs, progress):
+            if isinstance(one, Machine):
+                found.append(one)
+            else:
+                errors.append(one)
+        if errors:
+            raise max(errors, key=lambda error: float(error.where.get("least", 1.0)))
+        return found
 
     def _alone(self, i: int, j: int, costs: Array, C: float) -> Machine:
         """Return the machine of a pair, from its part of the matrix of all rows."""
@@ -498,7 +519,7 @@ class Machines:
             hint = (
                 f"{option('nu', round((math.floor(least / unit) + 1) * unit, 6))} or more, or {option('C')} with a cost"
             )
-            raise UsageError(told, hint=hint, code="usage.nu")
+            raise UsageError(told, hint=hint, code="usage.nu", where={"least": f"{least:.6g}"})
         best = brentq(excess, low, high, xtol=1e-10) if excess(low) > 0 else low
         solution = at(best)
         converged = solution.gap is None or solution.gap <= self.options.tolerance
@@ -525,13 +546,3 @@ class Machines:
         n, nu = len(self.rows), ONE_CLASS_NU if self.options.nu is None else self.options.nu
         found = self._solved(self.matrix, Problem(np.ones(n), np.ones(n), np.zeros(n), total=nu * n))
         return Machine(np.arange(n), found, 1.0)
-
-
-def _is_definite(K: Array) -> bool:
-    """Say whether a symmetric matrix is positive semi-definite to rounding. Cost: n^3 / 3."""
-    shift = 1e-8 * max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(np.float64).tiny)
-    try:
-        np.linalg.cholesky(K + shift * np.eye(len(K)))
-    except np.linalg.LinAlgError:
-        return False
-    return True

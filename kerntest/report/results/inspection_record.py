@@ -395,7 +395,11 @@ def model_summary(report: ModelReport) -> words.Summary:
     shares = words.name_list([words.percent(ratio) for ratio in report.explained_variance_ratio])
     told: list[tuple[str, Any]] = [
         ("task", report.task and f"{report.task}{target}"),
-        ("classes", report.classes and f"{len(report.classes):,}: {words.name_list(report.classes)}"),
+        (
+            "classes",
+            report.classes
+            and f"{len(report.classes):,}: {words.name_list([report.classes[place] for place in words.natural_order(report.classes)])}",
+        ),
         ("kernel", report.kernel and words.visible(words.shortened_kernel(report.kernel))),
         ("features", report.features),
         ("support", None if report.n_support is None else counted(report.n_support, "training row")),

@@ -59,7 +59,8 @@ class ClassificationMetrics(Record):
     roc_auc : float or None
         Area under the ROC curve of the scores: with two classes the probability that a row of the second class has a
         higher score than one of the first, ties counting half; with more, the mean over the classes that are there, each
-        against all others. None without scores, or where fewer than two classes are there.
+        against all others: of the scores, with fitted probabilities of those. None without scores, or where fewer than
+        two classes are there.
     log_loss : float or None
         Mean of -log(probability of the true class); None without probabilities.
     brier : float or None

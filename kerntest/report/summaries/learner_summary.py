@@ -138,7 +138,7 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
     target, judged, grid = result.target, result.train if result.judged_on == "train" else result.test, result.grid
     rows, lines, tables = _part_rows(result), [_cost_line(result)], list[ResultTable]()
     if target is not None:
-        target = visible(target) + (f": {name_list(result.classes)}" if result.classes else "")
+        target = visible(target) + (f": {name_list(_in_order(result.classes))}" if result.classes else "")
     if grid is not None:
         name, in_percent = grid.score.removeprefix("negative "), grid.score.endswith("accuracy")
         texts = [f"{100 * cell.mean:.1f}" if in_percent else number(abs(cell.mean)) for cell in grid.cells]
@@ -283,10 +283,16 @@ def importance_texts(importance: records.Importance) -> dict[str, tuple[str, str
     return {one.name: (written(one.mean), written(one.standard_error)) for one in importance.columns}
 
 
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Return names as people count."""
+    return [names[place] for place in words.natural_order(names)]
+
+
 def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[ResultTable]:
     """Return precision, recall and F1 of each class, and where its rows went."""
-    rarest = sorted(judged.classes, key=lambda one: -one.support)[CLASSES_SHOWN:]
-    more, classes = len(rarest), [one for one in judged.classes if one not in rarest]
+    order = words.natural_order([one.name for one in judged.classes])
+    shown = sorted(sorted(order, key=lambda place: -judged.classes[place].support)[:CLASSES_SHOWN], key=order.index)
+    more, classes = len(order) - len(shown), [judged.classes[place] for place in shown]
     names = [visible(one.name) for one in classes]
     names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
     rows, counts = list[tuple[str, ...]](), list[tuple[str | words.Cell, ...]]()
@@ -302,8 +308,9 @@ def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[Resu
     by_class = ResultTable((("class", "name"), *columns), tuple(rows), heading, left)
     if more:
         return [by_class]
-    for row, (name, line) in enumerate(zip(names, judged.confusion, strict=True)):
-        cells = (words.Cell(f"{count:,}", "right" if row == place else "") for place, count in enumerate(line))
+    for name, row in zip(names, shown, strict=True):
+        line = judged.confusion[row]
+        cells = (words.Cell(f"{line[place]:,}", "right" if row == place else "") for place in shown)
         counts.append((name, *cells))
     heading = "Confusion matrix, true classes down, predicted ones across:"
     return [by_class, ResultTable((("", "name"), *_numbers(names)), tuple(counts), heading, lettered=True)]
