@@ -265,17 +265,19 @@ def positive(name: str, value: object, *, below: float = math.inf, code: str | N
         shown = f"{float(value):g}" if isinstance(value, Real) else shown_argument(value)
         allowed = "positive and finite" if below == math.inf else f"between 0 and {below:g}"
         raise UsageError(
-            f"{name} must be {allowed}, not {shown}", hint="give a number above 0", code=code or f"usage.{name}"
+            f"{name} must be {allowed}, not {shown}",
+            hint="give a number above 0" if below == math.inf else f"{'0.05' if name == 'alpha' else '0.9'} is usual",
+            code=code or f"usage.{name}",
         )
 
 
-def whole_number(name: str, value: object, *, at_least: int) -> None:
-    """Refuse a value that is not a whole number from `at_least` on."""
+def whole_number(name: str, value: object, *, at_least: int, code: str | None = None) -> None:
+    """Refuse a value that is not a whole number from `at_least` on; the code is usage.NAME if not given."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise UsageError(
             f"{name} must be a whole number of at least {at_least}, not {shown_argument(value)}",
-            hint="give it without a decimal point",
-            code=f"usage.{name}",
+            hint=f"such as {max(at_least, 1)}" if isinstance(value, Integral) else "give it without a decimal point",
+            code=code or f"usage.{name}",
         )
 
 

@@ -216,7 +216,19 @@ def stray_problem(
 def _or_text(column: Column) -> str:
     """Return the end of a hint about values that are not numbers or dates."""
     ways = [option(name, [column.name]) for name in ("categorical", "exclude")]
+    if identifies_rows(len(column.levels), len(column.values)):
+        return f"or leave the column out with {ways[1]}"
     return f"or treat the column as text with {ways[0]}, or leave it out with {ways[1]}"
+
+
+# A text column with more different values than this share of the rows identifies rows.
+IDENTIFIES_ROWS = 0.9
+FEWEST_ROWS_TO_TELL = 20
+
+
+def identifies_rows(n_levels: int, n_rows: int) -> bool:
+    """Say whether a text column with so many different values names rows, and not categories."""
+    return n_rows >= FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows
 
 
 def missing_hint(values: Sequence[str], table: Table) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, column_of, first_row, settled, unusable, value_problem
+from kerntest.data.column_types import as_text, column_of, first_row, identifies_rows, settled, unusable, value_problem
 from kerntest.data.table import (
     Column,
     ColumnProblem,
@@ -388,13 +388,8 @@ def standardize(
     return deviation / spread, np.ldexp(centre + correction, exponent), scale
 
 
-# A text column with more different values than this share of the rows identifies rows.
-IDENTIFIES_ROWS = 0.9
 # Whole numbers from here on are not all told apart as floating-point numbers.
 EXACT_INTEGERS = 2.0**53
-_FEWEST_ROWS_TO_TELL = 20
-
-
 _FEWEST_ROWS = 2
 
 
@@ -483,6 +478,6 @@ def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, const
         reason = "has one value in all rows"
         if abs(value) >= EXACT_INTEGERS:
             reason += f" to the 16 digits of a number ({option('categorical')} takes every digit)"
-    elif kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
+    elif kind == "text" and identifies_rows(n_levels, n_rows):
         reason = f"has {n_levels:,} different values in {n_rows:,} rows: it identifies rows"
     return f"column {name!r} {reason} and is left out" if reason else None

@@ -252,7 +252,10 @@ class Table:
 def unknown_column(name: str, table_name: str, names: Sequence[str], said: str = "") -> UsageError:
     """Return the error for a column that is not there: did you mean this one, or else here they all are."""
     close = suggest(name, tuple(names))
-    hint = f"did you mean {close!r}?" if close else comment_hint(names) or f"the columns are {listed(names, 20)}"
+    told = listed([f'"{one}"' if "," in one else one for one in names], 20)
+    hint = f"did you mean {close!r}?" if close else comment_hint(names) or f"the columns are {told}"
+    if whole := next((one for one in names if name in map(str.strip, one.split(",")) and "," in one), None):
+        hint = f"""a name with a comma is written in double quotes, '"{whole}"'"""
     where = {"file": table_name, "column": name}
     said = said or f"column {name!r} is not in {table_name}"
     return UsageError(said, hint=hint, code="usage.unknown_column", where=where)

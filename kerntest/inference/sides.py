@@ -313,12 +313,13 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
     one_of("missing", missing, ("error", "drop"))
     tables, first = groups.tables, groups.tables[0]
     everything = replace(first, columns=tuple(column for table in tables for column in table.columns))
+    counts, alone = _missing_in(tables)
     # Tables that were read apart each by itself, so that an error names the right file.
     for table in (everything,) if len({id(read) for read in groups.read}) == 1 else tables:
-        apply_missing(table, missing)
+        apply_missing(table, missing, alone)
     kept = np.flatnonzero(complete_rows(everything))
     n = len(kept)
-    warnings = lost_rows(groups.name, first.n_rows - n, first.n_rows, *_missing_in(tables))
+    warnings = lost_rows(groups.name, first.n_rows - n, first.n_rows, counts, alone)
     if n < FEWEST_ROWS:
         raise too_few_rows(groups, n, dropped=n < first.n_rows)
     arranged = []

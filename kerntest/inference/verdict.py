@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, counted, option
+from kerntest.errors import UndecidedError, counted, either, option
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
@@ -324,7 +324,8 @@ def degenerate(*kernels: Kernel) -> UndecidedError:
     )
     return UndecidedError(
         f"{subject}: nothing can be tested",
-        hint=f"try {option('kernel', 'gaussian')} {option('bandwidth', 'median')}: a bandwidth far too small or too large, delta on numbers, or too few "
-        "different rows do this",
+        hint=f"try {either('--kernel gaussian --bandwidth median', 'gaussian kernels with bandwidth=')}"
+        f"{either('', repr('median'))}: a bandwidth far too small or too large, delta on numbers, or too few different "
+        "rows do this",
         code="undecided.degenerate_kernel",
     )

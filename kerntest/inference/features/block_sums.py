@@ -122,7 +122,12 @@ def plan_blocks(n: Sequence[int], names: Sequence[str]) -> tuple[Blocks, Blocks]
     for count, name in zip(n, names, strict=True):
         if count < FEWEST_IN_BLOCKS:
             said = f"has {count:,} rows; with features a test needs at least {FEWEST_IN_BLOCKS} in each table"
-            raise bad_file(name, said, hint=f"{option('method', 'exact')} takes any number", code="data.too_few_rows")
+            raise bad_file(
+                name,
+                said,
+                hint=f"{option('method', 'exact')} without {option('features')} takes any number",
+                code="data.too_few_rows",
+            )
     most = max(1, min(sum(n) // BLOCKS, min(n) // FEWEST_BLOCKS))
     sizes = np.arange(max(1, math.ceil(ROUNDER * most)), most + 1)[::-1]
     size = int(sizes[int(np.argmin(sum(np.where(count // sizes > MOST_BLOCKS, 0, count % sizes) for count in n)))])

@@ -13,7 +13,7 @@ import numpy as np
 from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics import counters
 from kerntest.engines.plan import TABLE_BYTES, tell
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, either
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
 from kerntest.inference.nulls.approximations import moments_p_value
@@ -68,6 +68,10 @@ class Screen(RunOfTest):
     ) -> None:
         super().__init__(options, threads)
         self.reading, self.asked, self.bandwidth = reading, kernel, bandwidth
+        if not isinstance(bandwidth, str) and np.size(bandwidth) > 1:
+            way = either("a single test, with --x and --y,", "hsic_test")
+            message = "many tests judge each column by one kernel: give one bandwidth"
+            raise UsageError(message, hint=f"{way} judges several together", code="usage.bandwidth_family")
         self.table = read_one(data, reading)
         self.excluded = self.matching(reading.exclude)
 

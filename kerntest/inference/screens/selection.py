@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.columns import is_all
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.errors import option, telling, whole_number
+from kerntest.errors import either, option, telling, whole_number
 from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, orders_needed, shift_sums
@@ -115,7 +115,7 @@ def hsic_select(
     'x1'
     """
     options = Options("unbiased", "permutation", permutations, alpha, "standardize", seed)
-    whole_number("select", k, at_least=1)
+    whole_number(either("select", "k"), k, at_least=1, code="usage.select")
     reading = Reading(columns, exclude, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv, seed=seed))
     shared = Screen(data, options, threads, reading)
     shared.matching([target])

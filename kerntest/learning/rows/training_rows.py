@@ -31,7 +31,7 @@ from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.elementary import Hamming
 from kerntest.kernels.text import parse_kernel
-from kerntest.learning.rows.encoding import Encoder, level_codes
+from kerntest.learning.rows.encoding import TRAINING_PART, Encoder, level_codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -311,7 +311,7 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
 
 def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
     """Return further rows of a table as the training rows are."""
-    points, _ = cast("Encoder", rows.encoder).transform(tested.features, name="the training part")
+    points, _ = cast("Encoder", rows.encoder).transform(tested.features, name=TRAINING_PART)
     like = TrainingRows(points, rows.encoder, rows.chosen, rows.names, classes=rows.classes, warnings=tested.warnings)
     name = tested.read.name
     if rows.classes is not None:
@@ -362,7 +362,7 @@ class Classes:
         """Return the place of each row's class; DataError for one that is none of these."""
         codes, unknown = level_codes(column.name, self.names, as_text(column))
         if unknown.rows:
-            what = f"has {unknown.shown}, which no row of the training part has"
+            what = f"has {unknown.shown}, which no row of {TRAINING_PART} has"
             hint = f"the classes are {listed(list(self.names))}"
             raise unfit(column, table, what, hint, "data.unknown_class", value=unknown.values[0])
         return np.asarray(codes, dtype=np.intp)

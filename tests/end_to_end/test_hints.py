@@ -1,0 +1,126 @@
+"""What a hint says, followed to the letter, leads on: no hint goes in a circle."""
+
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kerntest as package
+from kerntest import KerntestError
+
+RNG = np.random.default_rng(0)
+N = 60
+NAMES = ["a,b", "it's", 'q"r', "x*y", "p:q", "plain"]
+
+
+@pytest.fixture(autouse=True)
+def tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {name: RNG.normal(size=N) for name in "abt"} | {"c": np.resize(["x", "y", "z"], N), "m": RNG.normal(size=N)}
+    pd.DataFrame(rows).assign(m=lambda frame: frame["m"].where(frame.index.to_series() != 5)).to_csv(
+        "d.csv", index=False
+    )
+    pd.DataFrame(rows).assign(a=lambda frame: frame["a"] + 1).to_csv("e.csv", index=False)
+    odd = pd.DataFrame(RNG.normal(size=(N, len(NAMES))), columns=NAMES)
+    odd.to_csv("odd.csv", index=False)
+    odd.drop(index=3).reindex(range(N)).assign(plain=RNG.normal(size=N)).to_csv("holes.csv", index=False)
+    values = [f"v{k}" if k % 2 else "u" for k in range(N)]
+    pd.DataFrame({"a": RNG.normal(size=N), "name": values, "k": np.resize(["x", "y"], N)}).to_csv(
+        "text.csv", index=False
+    )
+    mixed = {"v": ["rotary", *range(N - 1)], "few": ["rotary", *np.resize(np.arange(9), N - 1)]}
+    pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N)} | mixed).to_csv("mixed.csv", index=False)
+    (tmp_path / "latin.csv").write_bytes("a,b\n1,é\n2,ü\n".encode("latin-1"))
+    comments = "".join(f"{x},{y}\n" for x, y in RNG.normal(size=(N, 2)))
+    (tmp_path / "comments.csv").write_text(f"# hello, you\na,b\n{comments}")
+
+
+def outcome(kerntest, words):
+    found = kerntest(*shlex.split(words))
+    lines = found.err.splitlines()
+    return found.code, next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), "")
+
+
+# The command, what of its hint is to be followed, and the exit code then.
+FOLLOWED = {
+    "mmd d.csv e.csv": ("--missing drop", 0),
+    "mmd d.csv e.csv --columns a,m": ("--exclude m", 0),
+    "mmd holes.csv odd.csv": ('--exclude \'"a,b",it\'\\\'\'s,"q""r",x*y,p:q\'', 0),
+    "hsic d.csv --joint a,b,m": ("--missing drop", 0),
+    "hsic d.csv --target m --select 1 --columns a,b": ("--missing drop", 0),
+    "hsic odd.csv --x a,b --y plain": ("'\"a,b\"'", 0),
+    "hsic d.csv --x a --y b --kernel 'gaussian(1e9)'": ("--kernel gaussian --bandwidth median", 0),
+    "mmd d.csv e.csv --columns a --kernel 'gaussian(1e-9)'": ("--kernel gaussian --bandwidth median", 0),
+    "mmd d.csv e.csv --columns a --features nystroem:20": ("--method exact", 0),
+    "svm text.csv --target k --test-fraction 0.3": ("--exclude name", 0),
+    "svm mixed.csv --target a --task regress --columns b,v": ("--exclude v", 0),
+    "svm mixed.csv --target a --task regress --columns few": ("--categorical few", 0),
+    "inspect latin.csv": ("--encoding latin-1", 0),
+    "hsic comments.csv": ("--comment '#'", 0),
+    "svm d.csv --target a --exclude m": ("--task regress", 0),
+    "svm d.csv --target c --exclude m --select-by auc": ("--grid", 0),
+    "svm d.csv --target c --exclude m --features nystroem": ("--features nystroem:500", 0),
+    "hsic d.csv --x a --y b --time-series --min-lag 40": ("30", 0),
+}
+
+
+@pytest.mark.parametrize("command", FOLLOWED)
+def test_a_hint_that_is_followed_leads_on(kerntest, command):
+    way, code = FOLLOWED[command]
+    first, hint = outcome(kerntest, command)
+    assert first in {2, 3, 4}
+    assert way in hint
+    words, added = shlex.split(command), shlex.split(way)
+    # What is there already is replaced.
+    if not added[0].startswith("-"):
+        words[words.index("a,b" if "a,b" in added[0] else "40")] = added[0]
+        added = []
+    for option in [word for word in added if word.startswith("--")]:
+        if option in words:
+            place = words.index(option)
+            del words[place : place + 2]
+    if added[:1] == ["--method"]:
+        place = words.index("--features")
+        del words[place : place + 2]
+    again, hint = outcome(kerntest, shlex.join([*words, *added]))
+    assert again == code, hint
+
+
+@pytest.mark.parametrize(
+    ("command", "not_offered"),
+    [
+        # The target, and a column that is alone on its side, cannot be spared.
+        ("hsic d.csv --target m --select 1 --columns a,b", "--exclude"),
+        ("hsic d.csv --x a --y m", "--exclude"),
+        ("hsic d.csv --joint a,b,m", "--exclude"),
+        # Screens have one null.
+        ("hsic d.csv --pairwise --columns a,b --bandwidth 1,2", "--null"),
+        # Texts of which each is another say nothing.
+        ("svm mixed.csv --target a --task regress --columns b,v", "--categorical"),
+        # What learns has no --unknown.
+        ("svm text.csv --target k --test-fraction 0.3", "--unknown"),
+    ],
+)
+def test_what_would_not_help_is_not_offered(kerntest, command, not_offered):
+    code, hint = outcome(kerntest, command)
+    assert code in {2, 3}
+    assert hint
+    assert not_offered not in hint
+
+
+@pytest.mark.parametrize(
+    ("call", "told", "hint"),
+    [
+        (lambda: package.mmd_test("d.csv", "e.csv", alpha=2), "alpha must be between 0 and 1, not 2", "0.05 is usual"),
+        (lambda: package.hsic_select("e.csv", "a", k=0), "k must be a whole number of at least 1, not 0", "such as 1"),
+        (lambda: package.hsic_select("e.csv", "a", k=1.5), "k must be a whole number of at least 1, not 1.5", "without a decimal"),
+        (lambda: package.hsic_pairs("e.csv", bandwidth=[1, 2]), "many tests judge each column by one kernel", "hsic_test judges"),
+        (lambda: package.hsic_test("d.csv", x_columns="a", y_columns="m"), "d.csv has 1 missing value", "^missing='drop' leaves"),
+        (lambda: package.hsic_test("odd.csv", x_columns="a,b", y_columns="plain"), "column 'a' is not in odd.csv", "'\"a,b\"'"),
+    ],
+)  # fmt: skip
+def test_a_hint_in_python(call, told, hint):
+    with pytest.raises(KerntestError, match=told) as caught:
+        call()
+    assert (caught.value.hint or "").startswith(hint[1:]) if hint[0] == "^" else hint in caught.value.hint
