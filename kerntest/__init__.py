@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kerntest.learning.apply import transform_file as transform_file
     from kerntest.learning.components.kpca import KernelPCA as KernelPCA
     from kerntest.learning.components.kpca import train_kpca as train_kpca
+    from kerntest.learning.components.unmix import KernelICA as KernelICA
+    from kerntest.learning.components.unmix import train_unmix as train_unmix
     from kerntest.learning.machines.ridge import KernelRidge as KernelRidge
     from kerntest.learning.machines.ridge import train_ridge as train_ridge
     from kerntest.learning.machines.svm import SVM as SVM
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from kerntest.report.results.application_record import PredictionReport as PredictionReport
     from kerntest.report.results.application_record import TransformReport as TransformReport
     from kerntest.report.results.component_record import KpcaResult as KpcaResult
+    from kerntest.report.results.component_record import UnmixResult as UnmixResult
     from kerntest.report.results.independence_record import IndependenceResult as IndependenceResult
     from kerntest.report.results.independence_record import JointResult as JointResult
     from kerntest.report.results.independence_record import ScreenResult as ScreenResult
@@ -58,11 +61,12 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "kernels.text": ("parse_kernel",),
     "learning.apply": ("predict_file", "transform_file"),
     "learning.components.kpca": ("KernelPCA", "train_kpca"),
+    "learning.components.unmix": ("KernelICA", "train_unmix"),
     "learning.machines.ridge": ("KernelRidge", "train_ridge"),
     "learning.machines.svm": ("SVM", "train_svm"),
     "learning.rows.model_outputs": ("inspect_model",),
     "report.results.application_record": ("PredictionReport", "TransformReport"),
-    "report.results.component_record": ("KpcaResult",),
+    "report.results.component_record": ("KpcaResult", "UnmixResult"),
     "report.results.independence_record": ("IndependenceResult", "JointResult", "ScreenResult", "SelectionResult"),
     "report.results.inspection_record": ("ModelReport", "TableReport", "inspect_table"),
     "report.results.learning_record": ("RidgeResult", "SvmResult"),

@@ -44,6 +44,9 @@ LINES = np.array(["A", "B", "C"])
 # Standard deviations in seconds of the cycle on LINES; its mean is the same on all of them.
 SPREAD_OF_LINES = np.array([0.5, 1.0, 2.0])
 RIVER_DELAY_HOURS = 3
+# How loud each of voice, hum and fan is in each of the microphones.
+MICROPHONES = ("door", "desk", "window")
+MIXING = np.array([[3.0, 1.0, 2.0], [1.5, 2.0, -1.0], [-1.0, 1.0, 2.5]])
 
 
 def delivery_score(generator: np.random.Generator, size: np.ndarray, first_order: np.ndarray, *, after: bool) -> Any:
@@ -195,6 +198,17 @@ def stairs(generator: np.random.Generator, rows: int) -> pa.Table:
     return pa.table({"lower_switch": lower, "upper_switch": upper, "lamp": lower ^ upper})
 
 
+def mixed(generator: np.random.Generator, rows: int) -> pa.Table:
+    """Draw what three microphones hear of a voice, a hum and a fan that is on or off, at random moments."""
+    voice = generator.laplace(0.0, np.sqrt(0.5), rows)
+    hum = np.sqrt(2.0) * np.sin(generator.uniform(0.0, 2.0 * np.pi, rows))
+    on = generator.random(rows) < 0.4
+    fan = np.where(on, 1.2, -0.8) + 0.3 * generator.standard_normal(rows)
+    heard = np.column_stack([voice, hum, fan]) @ MIXING.T
+    columns = {f"{name}_mv": np.round(values, 3) for name, values in zip(MICROPHONES, heard.T, strict=True)}
+    return pa.table({**columns, "fan": np.where(on, "on", "off")})
+
+
 def with_missing_cells(table: pa.Table, cells: Mapping[str, tuple[int, ...]]) -> pa.Table:
     """Return `table` with the given rows (from 0) of the given columns emptied."""
     for name, rows in cells.items():
@@ -292,6 +306,7 @@ def write_invented(folder: Path) -> None:
     write_csv(with_missing_cells(machines(stream(7), 120), gaps), folder / "machines_with_missing.csv")
     write_csv(river(stream(8), 400), folder / "river.csv")
     write_csv(stairs(stream(9), 120), folder / "stairs.csv")
+    write_csv(mixed(stream(10), 600), folder / "mixed.csv")
 
 
 def write_measured(folder: Path) -> None:

@@ -39,6 +39,7 @@ COMMANDS = {
     "svm": ("learn", "svm", "Learn to predict a column: classes, numbers, outliers."),
     "ridge": ("learn", "ridge", "Learn to predict numbers, with intervals."),
     "kpca": ("learn", "kpca", "Find the shape of rows: principal components."),
+    "unmix": ("learn", "unmix", "Find the independent sources of mixed columns."),
     "predict": ("apply", "predict", "Apply a model to the rows of a file."),
     "transform": ("apply", "transform", "Project rows on components, or go back from them."),
     "inspect": ("show", "inspect_file", "Show what a table or a model holds."),
@@ -53,6 +54,7 @@ MANUAL = Manual(
         "Learn to predict a column, judged on rows held out": "kerntest svm iris.csv --target species --test-fraction "
         "0.3",
         "What shape do the rows have?": "kerntest kpca wine.csv --color cultivar --plot wine.png",
+        "Which independent sources are the columns mixtures of?": "kerntest unmix mixed.csv --plot mixed.png",
         "Predict a number, with intervals": "kerntest ridge machines.csv --target wear_um --test-fraction 0.3",
         "Which kernels are there?": "kerntest kernels",
         "Stop a pipeline when the data have drifted": "kerntest mmd before.csv after.csv --fail-on reject",
@@ -72,7 +74,7 @@ MANUAL = Manual(
 def group() -> None:
     """Kernel methods on tables.
 
-    Two-sample tests and tests of independence with exact p-values, support vector machines, ridge regression and principal components, from CSV or Parquet files to a table for people or JSON for programs.
+    Two-sample tests and tests of independence with exact p-values, support vector machines, ridge regression, principal and independent components, from CSV or Parquet files to a table for people or JSON for programs.
     """
 
 

@@ -57,7 +57,7 @@ def only_if(holds: Callable[[Any], bool], told: str) -> Callable[[Callable[..., 
 
 
 class Estimator(LearnerOptions, Generic[ModelT, FitT]):
-    """What `SVM`, `KernelRidge` and `KernelPCA` share beside their options: the model and its file."""
+    """What `SVM`, `KernelRidge`, `KernelPCA` and `KernelICA` share beside their options: the model and its file."""
 
     MODEL: ClassVar[type]
     # What one is called in messages.

@@ -1,9 +1,10 @@
-"""Pictures of a regression, a search and components: fit, predictions against the truth, residuals, scores of a grid, scree."""
+"""Pictures of a regression, a search, components and sources: fit, truth, residuals, scores of a grid, scree, mixtures."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -13,11 +14,13 @@ from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
 from kerntest.report.results.learning_record import GridSearch, RidgeGrid
-from kerntest.report.summaries.learner_summary import kpca_sentence, ridge_sentence
+from kerntest.report.summaries.learner_summary import kpca_sentence, ridge_sentence, unmix_sentence
 from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.ridge_fit import RidgeFit
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.results.component_record import KpcaResult
+    from kerntest.report.results.component_record import KpcaResult, UnmixResult
     from kerntest.report.results.learning_record import Importance, RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
@@ -230,11 +233,18 @@ def draw_components(axis: Any, scores: Array, ratios: Sequence[float], color: Co
     shown, alone = panels.evenly(len(scores)), scores.shape[1] == 1
     rows = np.column_stack([scores, np.arange(1, len(scores) + 1)])[shown, :2]
     names = [f"pc{place} ({percent(ratio)} of the variance)" for place, ratio in enumerate(ratios, start=1)]
-    size = max(panels.point_size(len(shown)), 10.0)
-    style = {"s": size, "edgecolor": "white", "linewidth": 0.015 * size}
     axis.set(xlabel=names[0], ylabel="row" if alone else names[1])
     for line in (axis.axvline,) if alone else (axis.axvline, axis.axhline):
         line(0.0, color=panels.NEUTRAL, linewidth=0.6, linestyle="dotted", zorder=0)
+    _coloured(axis, rows, shown, color)
+    heading = "Rows on the component" if alone else "Rows in the first two components"
+    panels.write_title(axis, heading, panels.thinning(len(shown), len(scores)))
+
+
+def _coloured(axis: Any, rows: Array, shown: NDArray[np.intp], color: Column | None) -> None:
+    """Draw some rows as points, coloured by a column."""
+    size = max(panels.point_size(len(shown)), 10.0)
+    style = {"s": size, "edgecolor": "white", "linewidth": 0.015 * size}
     if color is None:
         axis.scatter(*rows.T, color=panels.COLOUR_X, **style)
     elif color.is_category:
@@ -246,8 +256,6 @@ def draw_components(axis: Any, scores: Array, ratios: Sequence[float], color: Co
         bar = panels.draw_bar(axis, axis.scatter(*rows.T, c=values, cmap=NUMBER_MAP, **style), color.name)
         if color.kind == "date":
             panels.write_dates(bar.ax.yaxis, values.min(), values.max())
-    heading = "Rows on the component" if alone else "Rows in the first two components"
-    panels.write_title(axis, heading, panels.thinning(len(shown), len(scores)))
 
 
 def draw_scree(axis: Any, ratios: Sequence[float], explained: float) -> None:
@@ -264,3 +272,50 @@ def draw_scree(axis: Any, ratios: Sequence[float], explained: float) -> None:
     axis.legend(loc="upper left", frameon=False, fontsize=8, ncols=2)
     more = "" if len(shown) == len(ratios) else f"the first {len(shown)} of {len(ratios)}"
     panels.write_title(axis, f"Scree: {percent(explained)} explained", more)
+
+
+SOURCES_DRAWN = 12
+
+
+def source_panels(
+    result: UnmixResult, columns: Array, sources: Array, matrices: tuple[Array, Array], color: Column | None
+) -> tuple[list[panels.Panel], str]:
+    """Return the two columns that depend most on each other, the first two sources, the mixing matrix, and their title."""
+    names = [list(result.columns), [one.name for one in result.sources]]
+    drawn: list[panels.Panel] = []
+    most_dependent = max(combinations(range(len(matrices[0])), 2), key=lambda pair: float(matrices[0][pair]))
+    shown = (
+        ("Columns that depend most", columns, most_dependent, matrices[0], names[0]),
+        ("Sources that make most of the variance", sources, (0, 1), matrices[1], names[1]),
+    )
+    for heading, values, two, found, called in shown:
+        told = f"HSIC {number(float(found[two]), 2)}"
+        own = [called[one] for one in two]
+        drawn.append(partial(draw_pair, rows=values[:, two], names=own, heading=heading, remark=told, color=color))
+    drawn.append(partial(draw_mixing, result=result))
+    return drawn, f"{result.provenance.inputs[0].name}: {unmix_sentence(result)}"
+
+
+def draw_pair(axis: Any, rows: Array, *, names: Sequence[str], heading: str, remark: str, color: Column | None) -> None:
+    """Draw rows in the plane of two columns, in standard deviations."""
+    shown = panels.evenly(len(rows))
+    _coloured(axis, rows[shown], shown, color)
+    axis.set(xlabel=f"{panels.named(names[0], 30)} (sd)", ylabel=f"{panels.named(names[1], 30)} (sd)")
+    panels.write_title(axis, heading, remark, panels.thinning(len(shown), len(rows)))
+
+
+def draw_mixing(axis: Any, result: UnmixResult) -> None:
+    """Draw the correlations of the columns with the sources as cells."""
+    sources = result.sources[:SOURCES_DRAWN]
+    columns = result.associations[: 2 * SOURCES_DRAWN]
+    values = np.array([[one.values[place] or 0.0 for place in range(len(sources))] for one in columns])
+    panels.draw_cells(axis, np.abs(values), 0.0, 1.0, "correlation, without its sign")
+    if max(values.shape) <= panels.CELLS_WITH_TEXT:
+        panels.write_cells(
+            axis, [[f"{value:.2f}" for value in line] for line in values.tolist()], np.abs(values), size=7.5
+        )
+    panels.label_cells(axis, [one.name for one in sources], [panels.named(one.column, 24) for one in columns])
+    axis.invert_yaxis()
+    left = [f"{len(columns)} of {len(result.columns)} columns"] * (len(columns) < len(result.columns))
+    left += [f"{len(sources)} of {result.components} sources"] * (len(sources) < result.components)
+    panels.write_title(axis, "What the sources make of the columns", ", ".join(left))

@@ -36,6 +36,7 @@ from kerntest.learning.work_of_fits import Cost, prepare
 from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
 from kerntest.matrices.factor import FeatureMap, as_points, feature_error, parse_features
 from kerntest.report.panels import check_picture, side_by_side, write_picture
+from kerntest.report.results.learning_record import PredictorResult
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
 from kerntest.report.write import check_writable, written_together
 
@@ -292,8 +293,7 @@ def train(
     model: FittedModel = fit.model
     kernel, features, together = model.kernel, model.features, dict[str, Any]()
     if learner.JUDGED:
-        model = _weighed(learner, model, held_out, rows.left_out)
-        together["importance"] = model.importance
+        model, together = _weighed(learner, model, held_out, rows.left_out)
         # The column whose rows stay together, and how many sets of rows do.
         together["cluster"] = None if labelled.cluster is None else labelled.cluster.name
         together["n_clusters"] = None if rows.clusters is None else len(np.unique(rows.clusters))
@@ -339,14 +339,19 @@ def train(
 
 def _weighed(
     learner: Learner[Any, Any], model: FittedModel, held_out: TrainingRows | None, unused: Sequence[str]
-) -> FittedModel:
-    """Return a model that knows what its columns are worth on rows held out, if there are any with something to predict."""
+) -> tuple[FittedModel, dict[str, Any]]:
+    """Return a model that knows what its columns are worth on rows held out, if there are any with something to predict.
+
+    And the field of the record of one that predicts.
+    """
+    if not issubclass(learner.RESULT, PredictorResult):
+        return model, {}
     if held_out is None or not learner.supervised:
-        return model
+        return model, {"importance": None}
     truth, options = held_out.codes if learner.classifies else held_out.targets, learner.options
     points, engine = as_points(held_out.points), options.engine
     found = permutation_importance(model, points, truth, engine, seed=options.seed, unused=unused)
-    return replace(model, importance=found)
+    return replace(model, importance=found), {"importance": found}
 
 
 def _parted(labelled: Labelled, fraction: float, seed: int, *, by_class: bool) -> tuple[Labelled, Labelled]:

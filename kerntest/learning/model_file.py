@@ -14,7 +14,7 @@ the 17 digits that bring every float64 back. Its fields:
 
 ================== ============ =======================================================================================
 format_version     whole number 1 here. Look at it first: a larger one means another format than this page describes
-kind               text         which learner wrote the rest: ``svm``, ``ridge``, ``kpca``, ...
+kind               text         which learner wrote the rest: ``svm``, ``ridge``, ``kpca``, ``unmix``
 kerntest_version   text         of the kerntest that wrote it
 members            object       for the name of each array ``{"dtype", "shape", "nbytes", "sha256"}``
 parameters         object       those of the Python class that fits the same model to the same rows; not in older files
@@ -246,7 +246,7 @@ def read_model(path: str | PathLike[str]) -> ModelFile:
 def _no_model(model: str, what: str, hint: str = "") -> ModelError:
     """Return the error for a file that never was a model."""
     told = f"{model} is not a model: it is {what}"
-    hint = hint or f"a model is what svm, ridge and kpca write with {option('o')}"
+    hint = hint or f"a model is what svm, ridge, kpca and unmix write with {option('o')}"
     return ModelError(told, hint=hint, code="model.not_a_model", where={"file": model})
 
 

@@ -11,7 +11,7 @@ from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
 from kerntest.errors import option
 from kerntest.kernels.base import Points
 from kerntest.kernels.counting import work_of_values
-from kerntest.learning.solvers import least_squares
+from kerntest.learning.solvers import least_squares, rotations
 from kerntest.learning.solvers.hinge import KEPT_BYTES as KEPT_ROWS
 from kerntest.matrices.factor import expected_rank, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES as KEPT_TRIANGLE
@@ -39,6 +39,8 @@ PASSES, STEPS = (10.0, 40.0), (10.0, 60.0)
 LARGE_SPECTRUM, SMALL_ROWS = 0.35, 100.0
 # Steps over the entries of a matrix that an eigendecomposition is judged by, for each lambda; arrays of features at once.
 JUDGED, FEATURE_ARRAYS = 3.0, 8.0
+# Sweeps of the search for sources over all pairs, and steps to the end of it.
+SWEEPS, DESCENTS = (2.5, 10.0), {"likelihood": (3.0, 12.0), "hsic": (8.0, 30.0)}
 # Bytes for each entry of a matrix that is decomposed.
 DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
 # Rounds of the search for a pre-image; bytes that a number is written in, in units of what is read by the interpreter; and
@@ -195,6 +197,30 @@ def cost_of_components(
         for passes in PASSES
     )
     return _cost("exact", step, low, high, 4.0 * n**2 if kept else 8.0 * n * 64)
+
+
+def cost_of_sources(n: int, columns: int, count: int, *, contrast: str, searches: int) -> Cost:
+    """Return the cost of `count` sources: of making rows white, the search, the steps to their end, and what is told of them."""
+    pairs, m = 0.5 * count * (count - 1), float(count)
+    seen, densities = float(min(n, rotations.SEARCHED_ROWS)), 2.0 * rotations.ANGLES
+    grid = {"fft": 4.0 * rotations.GRID, "exp": 2.0 * rotations.GRID}
+    pair = added(added(grid, {"entry": 30.0 * seen, "gather": 2.0 * seen}, times=densities), {"call": 60.0})
+    white = {"product": n * columns * (columns + 2.0 * m), "entry": 6.0 * n * columns}
+    # Features of landmarks and their derivatives; what a step does with those of all columns.
+    features = {"exp": 20.0, "entry": 60.0, "product": 800.0}
+    step = added(added(features, {"product": 400.0 + m}, times=n * m), {"call": 300.0 * m})
+    if contrast == "hsic":
+        step = added(added(features, {"product": 800.0 * m}, times=n * m), {"call": 100.0})
+    told = added(
+        {"product": 2.0 * 40.0**2 * n * (columns + m)}, {"product": 2.0 * 40.0**2 * n * (columns**2 + m**2)}, times=0.5
+    )
+    turned = added({"product": 4.0 * 12.0**2 * n, "exp": 24.0 * n}, {"call": 500.0}, times=pairs)
+    low, high = (
+        added(white, told, turned, added(pair, times=pairs * searches * sweeps), added(step, times=steps))
+        for sweeps, steps in ((SWEEPS[0], DESCENTS[contrast][0]), (SWEEPS[1], DESCENTS[contrast][1]))
+    )
+    held = 8.0 * n * (4.0 * (columns + m) + (60.0 if contrast == "likelihood" else 80.0 * m))
+    return _cost(contrast, f"{count:,} sources of {n:,} rows", low, high, held)
 
 
 def work_of_rows(columns: ModelColumns, rows: int, size: float) -> tuple[Work, Work]:

@@ -52,6 +52,12 @@ def clusters(rows, count):
     return {"x.csv": (3 * normal(count, 8, 1)[label] + normal(rows, 8), {"label": [f"c{one}" for one in label]})}
 
 
+def mixed(rows, columns):
+    """Mixtures of uniform sources."""
+    sources = np.random.default_rng(2).uniform(-1, 1, (rows, columns))
+    return {"x.csv": sources @ normal(columns, columns, 1)}
+
+
 def curve(rows, columns):
     """Numbers to predict, in the last column."""
     X = normal(rows, columns)
@@ -121,6 +127,9 @@ CASES = (
     ("kpca x.csv", lambda: two(10_000, 5)),
     ("kpca x.csv --components 20", lambda: two(4_000, 50)),
     ("kpca x.csv --features nystroem:500", lambda: two(50_000, 5)),
+    ("unmix x.csv", lambda: mixed(10_000, 4)),
+    ("unmix x.csv", lambda: mixed(3_000, 12)),
+    ("unmix x.csv --contrast hsic", lambda: mixed(10_000, 6)),
     ("predict m.kt y.csv -o out.csv", lambda: classes(5_000, 5) | {"y.csv": normal(200_000, 5)}, f"svm x.csv {LEARN} -o m.kt"),
     ("predict m.kt y.csv -o out.csv", lambda: curve(2_000, 5) | {"y.csv": normal(100_000, 5)}, "ridge x.csv --target x6 -o m.kt"),
     ("transform m.kt y.csv -o out.csv", lambda: two(2_000, 5) | {"y.csv": normal(100_000, 5)}, "kpca x.csv -o m.kt"),

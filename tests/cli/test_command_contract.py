@@ -167,6 +167,14 @@ CALLS = {
         },
         report="--report",
     ),
+    "unmix": Call(
+        "unmix data.csv --columns a,b,c,y",
+        "train_unmix",
+        named={"columns": "a,b,c,y"},
+        options=f"{RANDOM}--components 2 --scale none | --contrast HSIC --bandwidth 0.5 | --restarts 2 | --color kind"
+        " | --test-fraction 0.3 | --test other.csv",
+        report="--report",
+    ),
     "kpca --missing": Call("kpca data.csv --missing drop", "train_kpca", named={"missing": "drop"}, report="--report"),
 }
 
@@ -338,7 +346,7 @@ def failing(monkeypatch):
 
 
 @pytest.mark.parametrize(("error", "code"), ERRORS, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["mmd", "hsic", "hsic --pairwise", "hsic --joint", "svm", "ridge", "kpca"])
+@pytest.mark.parametrize("name", ["mmd", "hsic", "hsic --pairwise", "hsic --joint", "svm", "ridge", "kpca", "unmix"])
 def test_every_error_has_its_exit_code_and_leaves_stdout_empty(shell, failing, monkeypatch, *, name, error, code):
     words = CALLS[name].words
     assert shell(words).code == 0

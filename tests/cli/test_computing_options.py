@@ -18,6 +18,7 @@ COMMANDS = {
     "svm": (DATA / "iris.csv", "--target", "species"),
     "ridge": (DATA / "machines.csv", "--target", "wear_um", "--exclude", "line"),
     "kpca": (DATA / "wine.csv",),
+    "unmix": (DATA / "mixed.csv",),
 }
 
 

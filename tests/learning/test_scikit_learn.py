@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_checks
 
-from kerntest import SVM, KernelPCA, KernelRidge, compute_on
+from kerntest import SVM, KernelICA, KernelPCA, KernelRidge, compute_on
 from kerntest.errors import DataError, UsageError
 
 LEARNERS = {
@@ -26,6 +26,7 @@ LEARNERS = {
     "outlier_detector": SVM(task="one-class"),
     "ridge": KernelRidge(),
     "kpca": KernelPCA(),
+    "unmix": KernelICA(),
 }
 # Checks of scikit-learn that do not pass, of which learners, and why; kerntest-learning(7) tells them.
 FAILING = {
@@ -84,6 +85,7 @@ def test_learners_are_told_apart():
         "outlier_detector": (False, False, True),
         "ridge": (False, True, False),
         "kpca": (False, False, False),
+        "unmix": (False, False, False),
     }
 
 

@@ -1,4 +1,4 @@
-"""Learn from a table: ``kerntest svm``, ``kerntest ridge``, ``kerntest kpca``."""
+"""Learn from a table: ``kerntest svm``, ``kerntest ridge``, ``kerntest kpca``, ``kerntest unmix``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, gate_option
 from kerntest.errors import UsageError
-from kerntest.report.results.component_record import KpcaResult
+from kerntest.report.results.component_record import KpcaResult, UnmixResult
 from kerntest.report.results.learning_record import RidgeResult, SvmResult
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 SHARE = common.quantity("share", float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
 NOT_NEGATIVE = common.quantity("e", float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
-_machine, _regression, _components, _judged = (
-    partial(common.option, topic=topic) for topic in ("Machine", "Regression", "Components", common.JUDGED)
+_machine, _regression, _components, _sources, _judged = (
+    partial(common.option, topic=topic) for topic in ("Machine", "Regression", "Components", "Sources", common.JUDGED)
 )
 
 
@@ -296,3 +296,69 @@ def kpca(train: str, **options: Any) -> int:
     need: `kerntest transform` projects them, and goes back from projections to columns, which takes noise away.
     """
     return _fitted("kpca", KpcaResult, train, options, "< iris.csv")
+
+
+UNMIX = Manual(
+    examples={
+        "Which sources are the columns mixtures of?": "kerntest unmix mixed.csv --plot mixed.png",
+        "Does dependence remain in rows held out? And keep the map": "kerntest unmix mixed.csv --test-fraction 0.3 -o mixed.kt",
+        "Two sources of four columns, whose principal components are unmixed": "kerntest unmix iris.csv --components 2",
+        "Minimise HSIC itself, with a narrower kernel": "kerntest unmix mixed.csv --contrast hsic --bandwidth 0.5",
+        "The mixing matrix for a program": "kerntest unmix mixed.csv --json",
+    },
+    arguments={"DATA": DATA},
+    notes={
+        "What is found": "The columns are taken for mixtures x = m + A s of sources that are independent of each other. "
+        "The rows are made white, which leaves a rotation to find: a search turns each pair of columns by all angles; then "
+        "the likelihood is maximised, with densities that are learned from the rows, or with --contrast hsic the sum "
+        "over pairs of HSIC is minimised, of a Gaussian. Sources have mean 0 and standard deviation 1. Their order and "
+        "signs mean nothing: the first makes most of the variance of the columns, and the largest entry of each is "
+        "positive. Categories take no part.",
+        "How to read the result": "The table names the columns that go with a source. Skewness and kurtosis say how "
+        "it differs from a Gaussian, whose are 0. Of Gaussian sources all rotations are independent, so that no method "
+        "can tell which they were: sources that look so are called undetermined. With --test or --test-fraction the sum "
+        "over pairs of HSIC is tested on rows held out: what is left there may be errors of the estimation, which large "
+        "tables show, sources that hang together, or mixtures that are not linear.",
+    },
+    never=("5",),
+)
+
+
+@click.command(cls=ComputingCommand, manual=UNMIX)
+@common.data_argument("train", metavar="DATA")
+@common.column("--color", help="Column that takes no part and colours the picture.")
+@common.LEARNED_TABLE
+@_sources("--components", type=common.COUNT, metavar="K", help="How many sources.  [default: as many as columns]")
+@_sources(
+    "--contrast",
+    of=("likelihood", "hsic"),
+    help="What is made extreme: the likelihood, which uses the rows best, or hsic, the dependence that is told.",
+)
+@_sources(
+    "--restarts", type=common.SEED, default=0, metavar="N", help="Random rotations to begin the search from, too."
+)
+@_sources(
+    "--bandwidth",
+    type=common.POSITIVE,
+    default=1.0,
+    metavar="W",
+    help="Bandwidth of the Gaussian of HSIC, in standard deviations of a source.",
+)
+@_sources(
+    "--seed", type=common.SEED, default=0, help="Seed of all that is drawn at random: parts, rotations, relabellings."
+)
+@common.engine_options()
+@common.HELD_OUT
+@common.model_options(
+    "for `kerntest transform`",
+    "the two columns that depend most, the first two sources and the mixing matrix, into a .png, .svg or .pdf file",
+)
+@gate_option(example="test.p_value<0.01")
+@common.report_options
+def unmix(train: str, **options: Any) -> int:
+    """Find the independent sources of which the columns are linear mixtures: kernel independent component analysis.
+
+    Voices in several microphones, signals in several electrodes, markets in several prices. The model keeps the map:
+    `kerntest transform` gives the sources of new rows, and mixes them again.
+    """
+    return _fitted("unmix", UnmixResult, train, options, "< mixed.csv")

@@ -126,10 +126,7 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the scores, as files of them have them; those of columns are not needed."""
-        if input_features is not None and len(input_features) != self.n_features_in_:
-            told = f"input_features should have length equal to number of features ({self.n_features_in_}), got"
-            raise UsageError(f"{told} {len(input_features)}", hint="leave them out", code="usage.columns")
-        return np.array([f"pc{place}" for place in range(1, self.model.n_components + 1)], dtype=object)
+        return named_scores("pc", self.model.n_components, self.n_features_in_, input_features)
 
     def residuals(self, X: Any) -> Array:
         """Return what the components leave of each row in feature space, |phi(x) - P phi(x)|^2, shape (n,).
@@ -163,20 +160,12 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
         for other kernels of distances; least squares for the linear kernel. From the best of the three training rows with
         the nearest scores on.
         """
-        model = self.model
-        told = f"of shape {scores.shape}" if hasattr(scores, "shape") else f"of type {type(scores).__name__}"
-        try:
-            given = np.asarray(scores, dtype=np.float64)
-        except (TypeError, ValueError):
-            given = np.empty(0)
-        if given.ndim != 2 or given.shape[1] != model.n_components or not np.isfinite(given).all():
-            what = f"scores have shape (rows, {model.n_components}) and are finite numbers, not {told}"
-            raise DataError(what, hint="inverse_transform takes what transform gives", code="data.wrong_shape")
-        return self._in_units(model.preimages(given, self.engine).points)
+        given = scores_given(scores, self.model.n_components)
+        return rows_in_units(self.model, self.model.preimages(given, self.engine).points)
 
     def denoise(self, X: Any) -> Any:
         """Return each row's pre-image, as `inverse_transform(transform(X))` does, looked for from the row itself on too."""
-        return self._in_units(self._with_preimages(X)[1])
+        return rows_in_units(self.model, self._with_preimages(X)[1])
 
     def reconstruction_error(self, X: Any) -> Array:
         """Return how far each row is from its pre-image, in the scaled units of the columns, shape (n,)."""
@@ -192,12 +181,34 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
         points = self._rows(X)
         return points, self.model.preimages(self.model.scores(points, self.engine), self.engine, points).points
 
-    def _in_units(self, points: Points) -> Any:
-        """Return rows as an array if all columns are numbers, else as a DataFrame."""
-        encoder, columns = kpca_fit.encoder_of(self.model), kpca_fit.in_units(self.model, points)
-        if all(column.kind == "number" for column in encoder.columns):
-            return np.column_stack(list(columns.values()))
-        return frame_of(columns, {column.name: column.kind for column in encoder.columns})
+
+def named_scores(first: str, count: int, columns: int, input_features: Any) -> NDArray[Any]:
+    """Return the names of so many scores; refuse names of more or fewer columns than there were in `fit`."""
+    if input_features is not None and len(input_features) != columns:
+        told = f"input_features should have length equal to number of features ({columns}), got"
+        raise UsageError(f"{told} {len(input_features)}", hint="leave them out", code="usage.columns")
+    return np.array([f"{first}{place}" for place in range(1, count + 1)], dtype=object)
+
+
+def scores_given(scores: Any, count: int) -> Array:
+    """Return what a caller hands over as so many scores for each row."""
+    told = f"of shape {scores.shape}" if hasattr(scores, "shape") else f"of type {type(scores).__name__}"
+    try:
+        given = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.ndim != 2 or given.shape[1] != count or not np.isfinite(given).all():
+        what = f"scores have shape (rows, {count}) and are finite numbers, not {told}"
+        raise DataError(what, hint="inverse_transform takes what transform gives", code="data.wrong_shape")
+    return given
+
+
+def rows_in_units(model: kpca_fit.ComponentModel, points: Points) -> Any:
+    """Return rows as an array if all columns are numbers, else as a DataFrame."""
+    encoder, columns = kpca_fit.encoder_of(model), kpca_fit.in_units(model, points)
+    if all(column.kind == "number" for column in encoder.columns):
+        return np.column_stack(list(columns.values()))
+    return frame_of(columns, {column.name: column.kind for column in encoder.columns})
 
 
 @trains(KpcaOptions, "test", "test_fraction", "cluster")
@@ -294,7 +305,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
             "trace": model.trace,
             "train": KpcaPart(model.n_train, model.explained, left),
             "test": None,
-            "associations": _associations(learned.features.select(rows.columns), scores),
+            "associations": associations(learned.features.select(rows.columns), scores),
             "solver": fit.solver,
             "color": self.color,
         }
@@ -313,7 +324,7 @@ def _constants(table: Table, encoder: Encoder) -> tuple[training.ConstantColumn,
     return tuple(found)
 
 
-def _associations(table: Table, scores: Array) -> tuple[ComponentAssociation, ...]:
+def associations(table: Table, scores: Array) -> tuple[ComponentAssociation, ...]:
     """Return how each column goes with each of J scores, the clearest column first.
 
     Numbers by their correlation, categories by eta = sqrt(sum of squares between categories / sum of squares); None where

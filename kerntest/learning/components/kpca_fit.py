@@ -56,7 +56,21 @@ class KpcaOptions(LearnerOptions):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class KpcaModel(FittedModel):
+class ComponentModel(FittedModel):
+    """A model whose functions go back to rows, in which columns of one value have their place."""
+
+    constants: tuple[ConstantColumn, ...] = ()
+
+    @property
+    def constants_fit(self) -> bool:
+        """Whether constants have names of their own, and each its place."""
+        places = [one.place for one in self.constants]
+        names = [*(one.name for one in self.constants), *(() if self.encoder is None else self.encoder.names)]
+        return len(set(names)) == len(names) and places == sorted(set(places)) and max(places, default=-1) < len(names)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class KpcaModel(ComponentModel):
     """Principal components in the feature space of a kernel.
 
     With phi the feature map, m the mean of phi over the training rows and f_j the unit axes, the score of a row x is
@@ -69,15 +83,11 @@ class KpcaModel(FittedModel):
     mean_square: float
     eigenvalues: Annotated[Array, 1]
     trace: float
-    constants: tuple[ConstantColumn, ...] = ()
     KIND: ClassVar[str] = "kpca"
     CALLED: ClassVar[str] = "kernel principal components"
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""
-        places = [one.place for one in self.constants]
-        names = [*(one.name for one in self.constants), *(() if self.encoder is None else self.encoder.names)]
-        apart = len(set(names)) == len(names) and places == sorted(set(places)) and max(places, default=-1) < len(names)
         values, count = self.eigenvalues, self.n_components
         return first_flaw(
             {
@@ -86,7 +96,7 @@ class KpcaModel(FittedModel):
                 "its mean and its centres do not fit together": len(self.mean) != len(self.expansion.coefficients),
                 "trace must be a positive number": self.trace <= 0,
                 "its trace is less than the sum of its eigenvalues": self.trace < (1.0 - ROUNDING) * values.sum(),
-                "constants must be columns of their own, each in its place": not apart,
+                "constants must be columns of their own, each in its place": not self.constants_fit,
             }
         )
 
@@ -165,14 +175,14 @@ class KpcaModel(FittedModel):
         return search.find(weights, scores, nearby, engine, start)
 
 
-def encoder_of(model: KpcaModel) -> Encoder:
+def encoder_of(model: ComponentModel) -> Encoder:
     """Return what a model knows of its columns; refuse one of a matrix."""
     if model.encoder is None:
-        model.preimage_search()
+        cast("KpcaModel", model).preimage_search()
     return cast("Encoder", model.encoder)
 
 
-def in_units(model: KpcaModel, points: Points) -> dict[str, NDArray[Any]]:
+def in_units(model: ComponentModel, points: Points) -> dict[str, NDArray[Any]]:
     """Return rows as columns in their own units, in the order of the training table.
 
     Numbers and dates (days since 1970-01-01) are floats, text and booleans levels as objects; None for a category that

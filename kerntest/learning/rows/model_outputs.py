@@ -15,6 +15,7 @@ import pyarrow as pa
 from kerntest.dataclass import dataclass
 from kerntest.errors import ModelError, UndecidedError, UsageError, counted, either, explained, option, positive
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
+from kerntest.learning.components.unmix_fit import UnmixModel
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import model_of, read_model
@@ -273,10 +274,12 @@ class ComponentColumns(ModelColumns):
     On request `residual`, how far each row is from its projection in feature space, squared.
     """
 
-    MODEL = KpcaModel
+    MODEL: ClassVar[Any] = KpcaModel
     ESTIMATOR = "KernelPCA"
     COMMAND = "transform"
     DONE = "transformed"
+    # How the names of scores begin.
+    FIRST: ClassVar[str] = "pc"
     components: int | None = None
     reconstruct: bool = False
     residual: bool = False
@@ -315,7 +318,7 @@ class ComponentColumns(ModelColumns):
     @property
     def names(self) -> list[str]:
         """All columns, in their order."""
-        names = [f"pc{place}" for place in range(1, self.model.n_components + 1)]
+        names = [f"{self.FIRST}{place}" for place in range(1, self.model.n_components + 1)]
         if self.reconstruct:
             names = list(self.encoder.names)
             for one in self.model.constants:
@@ -377,7 +380,24 @@ class ComponentColumns(ModelColumns):
             )
 
 
-KINDS: dict[str, type[ModelColumns]] = {one.MODEL.KIND: one for one in (SvmColumns, RidgeColumns, ComponentColumns)}
+class SourceColumns(ComponentColumns):
+    """Sources `s1`, `s2`, ...; or what they mix to, in the columns and units of the data."""
+
+    MODEL = UnmixModel
+    ESTIMATOR = "KernelICA"
+    FIRST = "s"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `kerntest inspect` tells of such models only: by how much columns change with the sources."""
+        spread = np.array([one.spread for one in self.encoder.numeric])
+        mixing = (spread[:, None] * self.model.mixing).tolist()
+        return {"mixing": tuple(map(tuple, mixing)), "n_support": None, "intercepts": ()}
+
+
+KINDS: dict[str, type[ModelColumns]] = {
+    one.MODEL.KIND: one for one in (SvmColumns, RidgeColumns, ComponentColumns, SourceColumns)
+}
 
 
 def columns_to_write(path: str | PathLike[str], command: str, asked: dict[str, Any]) -> ModelColumns:

@@ -85,3 +85,104 @@ class KpcaResult(LearnerResult):
     associations: tuple[ComponentAssociation, ...]
     solver: str
     color: str | None
+
+
+@dataclass(frozen=True)
+class UnmixedSource(Record):
+    """A source, which has mean 0 and variance 1 over the training rows, with the columns of the report in its tuples.
+
+    Parameters
+    ----------
+    name : str
+        "s1", "s2", ...
+    variance_ratio : float
+        Share of the variance of all columns, as they are scaled, that this source makes.
+    skewness, kurtosis : float
+        Third moment, and fourth less 3: both are 0 for a Gaussian.
+    mixing : tuple of float
+        By how much a column changes with the source, in the units of the column.
+    unmixing : tuple of float
+        What a unit of a column, off its mean, counts in the source.
+    """
+
+    name: str
+    variance_ratio: float
+    skewness: float
+    kurtosis: float
+    mixing: tuple[float, ...]
+    unmixing: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class UnmixPart(Record):
+    """How dependent columns and sources are on some rows.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    hsic_before, hsic_after : float
+        HSIC of the Gaussian, less its mean over relabellings: about 0 where nothing depends. The mean over pairs of
+        columns, in standard deviations of the training rows, and over pairs of sources.
+    p_value : float or None
+        Of the hypothesis that the sources are independent, by relabellings of the sum over pairs; None of training rows,
+        which the sources were fitted to.
+    """
+
+    n: int
+    hsic_before: float
+    hsic_after: float
+    p_value: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnmixResult(LearnerResult):
+    """Independent sources of which the columns of a table are mixtures.
+
+    Beside what every `LearnerResult` holds:
+
+    Parameters
+    ----------
+    components : int
+        How many sources there are.
+    components_requested : int or None
+        How many were asked for; None for as many as columns.
+    contrast : str
+        What is extreme: "likelihood" or "hsic".
+    restarts : int
+        Random rotations that the search began from, too.
+    iterations : int
+        Steps of the last descent.
+    converged : bool
+    sources : tuple of UnmixedSource
+        The one that makes most of the variance first.
+    mean : tuple of float
+        Of the columns: sources are unmixing (x - mean), rows mean + mixing (sources).
+    undetermined : tuple of (str, str)
+        Pairs of sources that could be any rotation of each other, as two Gaussian ones can.
+    train, test : UnmixPart or None
+    associations : tuple of ComponentAssociation
+        Of the columns with the sources, the clearest first.
+    color : str or None
+        The column that colours the picture.
+    cluster : str or None
+        The column whose rows of one value stay together.
+    n_clusters : int or None
+        Sets of training rows that no split parts; None where every row is on its own.
+    """
+
+    components: int
+    components_requested: int | None
+    contrast: str
+    restarts: int
+    iterations: int
+    converged: bool
+    sources: tuple[UnmixedSource, ...]
+    mean: tuple[float, ...]
+    undetermined: tuple[tuple[str, str], ...]
+    train: UnmixPart
+    test: UnmixPart | None
+    associations: tuple[ComponentAssociation, ...]
+    color: str | None
+    cluster: str | None
+    n_clusters: int | None

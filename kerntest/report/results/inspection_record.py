@@ -325,7 +325,7 @@ class ModelReport(Result):
     name : str
         The file.
     kind : str
-        Which learner wrote it: "svm", "ridge", "kpca".
+        Which learner wrote it: "svm", "ridge", "kpca", "unmix".
     format_version : int
     kerntest_version : str
     task, method : str or None
@@ -355,6 +355,8 @@ class ModelReport(Result):
         The same relative to the trace of HKH.
     importance : Importance or None
         What each column was worth on the rows held out when it was fitted; None without them.
+    mixing : tuple of tuple of float
+        Of independent sources: for each column by how much it changes with each source, in its own units.
     bytes : int
     sha256 : str
     """
@@ -382,11 +384,16 @@ class ModelReport(Result):
     eigenvalues: tuple[float, ...] = ()
     explained_variance_ratio: tuple[float, ...] = ()
     importance: Importance | None = None
+    mixing: tuple[tuple[float, ...], ...] = ()
     bytes: int
     sha256: str
 
 
-KIND_TITLES = {"ridge": "Kernel ridge regression", "kpca": "Kernel principal components"}
+KIND_TITLES = {
+    "ridge": "Kernel ridge regression",
+    "kpca": "Kernel principal components",
+    "unmix": "Independent components",
+}
 
 
 def model_summary(report: ModelReport) -> words.Summary:
@@ -405,6 +412,7 @@ def model_summary(report: ModelReport) -> words.Summary:
         ("support", None if report.n_support is None else counted(report.n_support, "training row")),
         ("intercept", words.name_list([words.number(one) for one in report.intercepts])),
         ("components", report.eigenvalues and f"{len(report.eigenvalues):,}: {shares} of the variance"),
+        ("sources", report.mixing and f"{len(report.mixing[0]):,}, linear in the columns"),
     ]
     if report.lambda_ is not None:
         intervals = "yes" if report.intervals else f"no; it was fitted with {option('intervals', False)}"

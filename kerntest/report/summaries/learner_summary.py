@@ -1,4 +1,4 @@
-"""Fitted learners in words: what all of them say alike, support vector machines, ridge regressions and components."""
+"""Fitted learners in words: what all of them say alike, machines, ridge regressions, components and sources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kerntest.errors import counted, either, listed
 from kerntest.report.results import learning_record as records
-from kerntest.report.results.component_record import KpcaResult
+from kerntest.report.results.component_record import KpcaResult, UnmixResult
 from kerntest.report.summaries import words
 from kerntest.report.summaries.words import ResultTable, name_list, number, percent, visible
 
@@ -60,7 +60,7 @@ def learner_summary(
         ("model", result.model and visible(result.model)),
     ]
     shown = tuple((label, text) for label, text in told if text)
-    answer = "Result" if isinstance(result, KpcaResult) else "Decision"
+    answer = "Result" if isinstance(result, KpcaResult | UnmixResult) else "Decision"
     return words.Summary(title, shown, visible(sentence), tuple(map(visible, result.warnings)), tuple(tables), answer)
 
 
@@ -429,8 +429,55 @@ def kpca_sentence(result: KpcaResult) -> str:
     return f"{counted(result.components, 'component')} {verb} {percent(result.explained)} of the variance{where}."
 
 
-def _goes_with(result: KpcaResult, component: int) -> str:
+def _goes_with(result: KpcaResult | UnmixResult, component: int) -> str:
     """Return the columns that go clearly with a component, the clearest first, with their correlation."""
     values = [(one.values[component] or 0.0, one.column) for one in result.associations]
     clear = sorted((one for one in values if abs(one[0]) >= CLEAR), key=lambda one: -abs(one[0]))
     return ", ".join(f"{visible(column)} ({value:.2f})" for value, column in clear[:NAMED]) or "-"
+
+
+def unmix_summary(result: UnmixResult) -> words.Summary:
+    """Return sources in words: their shares of the variance, their shapes, and the columns that each goes with."""
+    rows = [
+        (
+            one.name,
+            f"{100 * one.variance_ratio:.1f}",
+            f"{one.skewness:.2f}",
+            f"{one.kurtosis:.2f}",
+            _goes_with(result, place),
+        )
+        for place, one in enumerate(result.sources)
+    ]
+    more, numbers = len(rows) - SHOWN, _numbers(("% of variance", "skewness", "kurtosis"))
+    left = (f"and {more:,} more: {either('--json', 'to_dict()')} has them",) if more > 0 else ()
+    table = ResultTable(
+        (("source", "word"), *numbers, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Sources:", left
+    )
+    state, contrast = "" if result.converged else "NOT ", "HSIC" if result.contrast == "hsic" else "likelihood"
+    starts = f", the best of {result.restarts + 1:,} searches" if result.restarts else ""
+    lines: list[tuple[str, str | None]] = [
+        ("solver", f"{contrast}, {state}converged after {counted(result.iterations, 'step')}{starts}"),
+    ]
+    for part, name in ((result.train, "training rows"), (result.test, "test rows")):
+        if part is not None:
+            p_value = "" if part.p_value is None else f", p = {number(part.p_value, 2)}"
+            after = f"{number(part.hsic_before)} of columns, {number(part.hsic_after)} of sources{p_value}"
+            lines.append(("HSIC" if part is result.train else "", f"{after} (mean over pairs, {part.n:,} {name})"))
+    return learner_summary(result, "Independent components", lines, unmix_sentence(result), tables=(table,))
+
+
+def unmix_sentence(result: UnmixResult) -> str:
+    """Return how independent sources are, as a sentence."""
+    judged = result.test or result.train
+    before, after, rows = judged.hsic_before, max(judged.hsic_after, 0.0), _part_rows(result)
+    less = (
+        f"{percent(after / before)} of the HSIC of the columns is left"
+        if before > 0
+        else "the columns were independent"
+    )
+    if judged.p_value is None:
+        return f"{result.components:,} sources: {less}, on the rows that they were fitted to."
+    p_value = f"(p = {number(judged.p_value, 2)})"
+    if judged.p_value > 0.05:
+        return f"{result.components:,} sources could be independent on {rows} {p_value}."
+    return f"{result.components:,} sources still depend on each other on {rows} {p_value}: {less}."

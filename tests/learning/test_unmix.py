@@ -1,0 +1,447 @@
+"""Independent components: HSIC and its gradient by double loops, sources that are known, what is undetermined, and files."""
+
+import json
+import math
+from itertools import permutations
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from learning.svm_cases import raises
+from model_archives import archive, members_of
+
+from kerntest import KernelICA, inspect_model, train_unmix, transform_file
+from kerntest.errors import DataError, KerntestWarning, ModelError, UndecidedError, UsageError
+from kerntest.learning.solvers import rotations
+
+DRAWS = {
+    "uniform": lambda rng, n: rng.uniform(-1, 1, n),
+    "laplace": lambda rng, n: rng.laplace(size=n),
+    "student": lambda rng, n: rng.standard_t(3, n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "two peaks": lambda rng, n: rng.choice([-1.0, 1.0], n) + 0.3 * rng.normal(size=n),
+    "three to one": lambda rng, n: rng.choice([-1.0, 0.33], n, p=[0.25, 0.75]) + 0.2 * rng.normal(size=n),
+}
+MIXING = np.array([[2.0, 1.0, -0.5], [0.5, 1.5, 1.0], [-1.0, 0.3, 2.0]])
+
+
+def sources_of(names, n, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([DRAWS[name](rng, n) for name in names])
+
+
+def amari(product):
+    """The error of Amari: 0 where a matrix is a permutation with other signs and scales, at most 1."""
+    sizes, m = np.abs(product), len(product)
+    down, across = sizes / sizes.max(axis=0), sizes / sizes.max(axis=1, keepdims=True)
+    return (down.sum() + across.sum() - 2 * m) / (2 * m * (m - 1))
+
+
+def white(X):
+    moved = X - X.mean(axis=0)
+    left, _, right = np.linalg.svd(moved, full_matrices=False)
+    return math.sqrt(len(X)) * left, right
+
+
+def above_chance(x, y, bandwidth):
+    """HSIC less its mean over all n! relabellings, from tr(K'L') by loops."""
+    K, L = (
+        naive.doubly_centred(naive.gram(lambda a, b: naive.gaussian(a, b, bandwidth), np.asarray(one)[:, None]))
+        for one in (x, y)
+    )
+    n = len(K)
+    found = sum(K[i][j] * L[i][j] for i in range(n) for j in range(n))
+    return (found - sum(K[i][i] for i in range(n)) * sum(L[i][i] for i in range(n)) / (n - 1)) / n**2
+
+
+@pytest.mark.parametrize("bandwidth", [0.5, 1.0])
+def test_hsic_before_and_after_is_that_of_double_loops(bandwidth):
+    X = sources_of(["uniform", "laplace", "exponential"], 30) @ MIXING.T
+    result = train_unmix(X, bandwidth=bandwidth)
+    found = KernelICA(bandwidth=bandwidth).fit(X).transform(X)
+    for values, told in ((X, result.train.hsic_before), (found, result.train.hsic_after)):
+        columns = (values - values.mean(axis=0)) / values.std(axis=0)
+        pairs = [above_chance(columns[:, i], columns[:, j], bandwidth) for i, j in ((0, 1), (0, 2), (1, 2))]
+        assert told == pytest.approx(np.mean(pairs), rel=1e-6, abs=1e-9)
+
+
+def test_what_chance_gives_is_the_mean_over_all_relabellings():
+    x, y = sources_of(["uniform", "laplace"], 6, seed=3).T
+    every = [above_chance(x, y[list(order)], 1.0) for order in permutations(range(6))]
+    assert np.mean(every) == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("bandwidth", [0.4, 1.0])
+def test_the_contrast_is_hsic_and_its_gradient_that_of_differences(bandwidth):
+    rng = np.random.default_rng(2)
+    Y = white(sources_of(["uniform", "laplace", "two peaks"], 40))[0]
+    contrast = rotations.hsic_contrast(bandwidth, 5.0)
+    value, gradient = contrast(Y)
+    K = [naive.doubly_centred(naive.gram(lambda a, b: naive.gaussian(a, b, bandwidth), one[:, None])) for one in Y.T]
+    by_hand = sum((np.array(K[i]) * np.array(K[j])).sum() for i, j in ((0, 1), (0, 2), (1, 2))) / 40**2
+    # Landmarks leave so much out.
+    assert value == pytest.approx(by_hand, rel=1e-3)
+    for _ in range(3):
+        way = rng.normal(size=Y.shape)
+        slope = (contrast(Y + 1e-5 * way)[0] - contrast(Y - 1e-5 * way)[0]) / 2e-5
+        assert (gradient * way).sum() == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("start", [0.1, 0.4])
+def test_the_descent_ends_where_no_angle_is_better(start):
+    Z = white(sources_of(["uniform", "two peaks"], 300))[0]
+    contrast = rotations.hsic_contrast(1.0, 5.0)
+
+    def turned(angle):
+        return np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+
+    found = rotations.least(contrast, Z, turned(start))
+    every = [contrast(Z @ turned(angle).T)[0] for angle in np.linspace(0, np.pi / 2, 721)]
+    assert found.settled
+    assert contrast(Z @ found.matrix.T)[0] <= min(every) * (1 + 1e-4)
+    np.testing.assert_allclose(found.matrix @ found.matrix.T, np.eye(2), atol=1e-12)
+
+
+def test_the_score_is_the_least_of_its_objective():
+    column = white(sources_of(["three to one"], 200)[:, [0]])[0][:, 0]
+    found = rotations.score(column, [(1.0, 0.01)])
+    # The same by the normal equations of a kernel expansion over the same landmarks, with one, y and tanh(y).
+    reach = min(np.abs(column).max(), rotations.LANDMARKS_REACH)
+    landmarks = np.arange(-math.ceil(reach), math.ceil(reach) + 1.0)
+
+    def k(x, z):
+        return np.exp(-0.5 * (np.asarray(x)[:, None] - np.asarray(z)) ** 2)
+
+    values = k(column, landmarks)
+    slopes = -(column[:, None] - landmarks) * values
+    F = np.column_stack([np.ones(200), column, np.tanh(column), values])
+    D = np.column_stack([np.zeros(200), np.ones(200), 1 - np.tanh(column) ** 2, slopes])
+    penalty = np.zeros((F.shape[1],) * 2)
+    penalty[3:, 3:] = 0.01 * k(landmarks, landmarks)
+    weights = np.linalg.lstsq(F.T @ F / 200 + penalty, D.mean(axis=0), rcond=1e-13)[0]
+    np.testing.assert_allclose(found.values, F @ weights, atol=2e-3 * np.abs(F @ weights).max())
+    np.testing.assert_allclose(found.slopes, D @ weights, atol=2e-3 * np.abs(D @ weights).max())
+
+
+def test_the_score_of_a_gaussian_is_the_value_and_of_a_laplace_its_sign():
+    rng = np.random.default_rng(0)
+    every = [(width, penalty) for width in rotations.WIDTHS for penalty in rotations.PENALTIES.tolist()]
+    y = white(rng.normal(size=(3000, 1)))[0][:, 0]
+    assert np.mean((rotations.score(y, every)[0] - y) ** 2) < 0.02
+    y = white(rng.laplace(size=(3000, 1)))[0][:, 0]
+    assert np.mean((rotations.score(y, every)[0] - math.sqrt(2) * np.sign(y)) ** 2) < 0.25
+
+
+def test_the_choice_of_a_score_is_that_of_rows_left_out():
+    column = white(sources_of(["two peaks"], 101)[:, [0]])[0][:, 0]
+    choices = [(1.0, penalty) for penalty in (1e-4, 1e-1, 100.0)]
+    lost = []
+    for choice in choices:
+        total = 0.0
+        for fold in range(5):
+            held = np.arange(101) % 5 == fold
+            # What is fitted without the fold, at its rows and a little beside them: by differences.
+            landmarks, projection = rotations._landmarks(min(np.abs(column).max(), 5.0), 1.0, 1.0)
+
+            def basis(y, landmarks=landmarks, projection=projection):
+                return np.column_stack(
+                    [np.ones(len(y)), y, np.tanh(y), np.exp(-0.5 * (y[:, None] - landmarks) ** 2) @ projection]
+                )
+
+            def slope(y, basis=basis):
+                return (basis(y + 1e-6) - basis(y - 1e-6)) / 2e-6
+
+            F, D = basis(column[~held]), slope(column[~held])
+            ridge = np.diag([1e-9 * choice[1]] * 3 + [choice[1]] * projection.shape[1])
+            weights = np.linalg.solve(F.T @ F / len(F) + ridge, D.mean(axis=0))
+            total += (0.5 * (basis(column[held]) @ weights) ** 2 - slope(column[held]) @ weights).sum()
+        lost.append(total)
+    assert rotations.score(column, choices).choice == choices[int(np.argmin(lost))]
+
+
+def test_negentropies_are_those_of_the_densities():
+    rng = np.random.default_rng(1)
+    shapes = {"normal": rng.normal(size=20000), "uniform": rng.uniform(size=20000), "laplace": rng.laplace(size=20000)}
+    columns = np.stack([(one - one.mean()) / one.std() for one in shapes.values()])
+    gaussian, uniform, laplace = rotations.negentropies(columns)
+    # A kernel density estimate of bandwidth 0.4 has the entropy of a wider density.
+    assert abs(gaussian) < 0.02
+    assert 0.1 < laplace < 0.4
+    assert 0.05 < uniform < 0.4
+    np.testing.assert_allclose(rotations.negentropies(-columns), [gaussian, uniform, laplace], atol=1e-3)
+
+
+@pytest.mark.parametrize("contrast", ["likelihood", "hsic"])
+@pytest.mark.parametrize("names", [["uniform", "laplace", "two peaks"], ["exponential", "three to one", "student"]])
+def test_sources_are_found(names, contrast):
+    sources = sources_of(names, 1000)
+    ica = KernelICA(contrast=contrast).fit(sources @ MIXING.T)
+    assert amari(ica.components_ @ MIXING) < (0.05 if contrast == "likelihood" else 0.12)
+    assert ica.fit_.undetermined == ()
+
+
+def test_sources_do_not_depend_on_the_mixture_the_units_or_the_order_of_columns():
+    sources = sources_of(["uniform", "laplace", "two peaks"], 400)
+    found = [
+        KernelICA().fit(sources @ mixing.T).components_ @ mixing
+        for mixing in (np.eye(3), MIXING, MIXING[::-1], 1e6 * MIXING, np.diag([1e-3, 1.0, 1e3]) @ MIXING)
+    ]
+    for product in found:
+        places = np.argmax(np.abs(product), axis=1)
+        lined = product[np.argsort(places)]
+        lined = lined * np.sign(np.diag(lined))[:, None]
+        first = found[0][np.argsort(np.argmax(np.abs(found[0]), axis=1))]
+        first = first * np.sign(np.diag(first))[:, None]
+        np.testing.assert_allclose(lined, first, atol=0.01 * np.abs(first).max())
+
+
+def test_the_record_says_how_rows_and_sources_go_together():
+    table = pd.DataFrame(sources_of(["uniform", "laplace", "two peaks"], 200) @ MIXING.T + 5.0, columns=list("abc"))
+    result = train_unmix(table.assign(kind=["x", "y"] * 100), scale="together")
+    S = KernelICA(scale="together").fit(table).transform(table)
+    unmixing = np.array([one.unmixing for one in result.sources])
+    mixing = np.array([one.mixing for one in result.sources]).T
+    np.testing.assert_allclose(unmixing @ mixing, np.eye(3), atol=1e-10)
+    np.testing.assert_allclose((table.to_numpy() - result.mean) @ unmixing.T, S, atol=1e-10)
+    np.testing.assert_allclose(np.array(result.mean) + S @ mixing.T, table, atol=1e-10)
+    np.testing.assert_allclose(S.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(S.T @ S / 200, np.eye(3), atol=1e-10)
+    shares = [one.variance_ratio for one in result.sources]
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares == sorted(shares, reverse=True)
+    np.testing.assert_allclose(shares, (mixing**2).sum(axis=0) / table.var(ddof=0).sum(), rtol=1e-10)
+    assert (S[np.abs(S).argmax(axis=0), range(3)] > 0).all()
+    for place, one in enumerate(result.sources):
+        assert one.name == f"s{place + 1}"
+        assert one.skewness == pytest.approx(np.mean(S[:, place] ** 3))
+        assert one.kurtosis == pytest.approx(np.mean(S[:, place] ** 4) - 3.0)
+    for one in result.associations:
+        expected = [np.corrcoef(table[one.column], source)[0, 1] for source in S.T]
+        np.testing.assert_allclose(one.values, expected, atol=1e-10)
+    assert (result.columns, result.columns_left_out) == (("a", "b", "c"), ("kind",))
+    assert (result.kernel, result.bandwidth) == ("gaussian(1)", 1.0)
+
+
+def test_fewer_sources_are_those_of_the_leading_principal_components():
+    sources = sources_of(["uniform", "two peaks"], 500)
+    noisy = np.column_stack([sources @ np.array([[3.0, 1.0], [1.0, 2.0]]).T, 0.01 * np.ones(500)])
+    noisy = noisy + 0.01 * np.random.default_rng(1).normal(size=noisy.shape)
+    ica = KernelICA(components=2, scale="none").fit(noisy)
+    found = ica.transform(noisy)
+    correlations = np.abs(np.corrcoef(sources.T, found.T)[:2, 2:])
+    assert correlations.max(axis=0).min() > 0.99
+    back = ica.inverse_transform(found)
+    assert np.sqrt(np.mean((back - noisy) ** 2)) < 0.02
+    _, residuals = ica.model.residuals(ica._points(noisy), ica.engine)
+    np.testing.assert_allclose(residuals, ((back - noisy) ** 2).sum(axis=1), atol=1e-12)
+
+
+def test_gaussian_sources_are_undetermined_and_others_are_not():
+    rng = np.random.default_rng(5)
+    sources = np.column_stack([rng.normal(size=(600, 2)), rng.uniform(-1, 1, 600)])
+    result = train_unmix(sources @ MIXING.T)
+    ((first, second),) = result.undetermined
+    (told,) = [one for one in result.warnings if "undetermined" in one]
+    assert told.startswith(f"{first} and {second} are undetermined")
+    kinds = {one.name: one.kurtosis for one in result.sources}
+    assert all(abs(kinds[name]) < 0.6 for name in (first, second))
+
+
+def test_two_gaussian_columns_are_told_to_be_undetermined():
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="s1 and s2 are undetermined"):
+        KernelICA().fit(rng.normal(size=(500, 2)) @ np.array([[2.0, 1.0], [0.0, 1.0]]))
+
+
+def test_dependence_that_is_left_shows_in_rows_held_out():
+    rng = np.random.default_rng(1)
+    angle, radius = rng.uniform(0, 2 * np.pi, 600), 1 + 0.1 * rng.normal(size=600)
+    ring = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    result = train_unmix(ring, test_fraction=0.5)
+    assert (result.n_train, result.n_test, result.test.n) == (300, 300, 300)
+    assert result.test.p_value == pytest.approx(0.001)
+    assert result.test.hsic_after > 0.5 * result.test.hsic_before > 0
+    assert any("depend on each other" in one for one in result.warnings)
+    assert "still depend on each other on 300 test rows" in str(result)
+    sources = sources_of(["uniform", "two peaks"], 600)
+    result = train_unmix(sources @ MIXING[:2, :2].T, test_fraction=0.5)
+    assert result.test.p_value > 0.05
+    assert "could be independent on 300 test rows" in str(result)
+    assert not result.warnings
+
+
+def test_the_p_value_is_that_of_relabellings_by_hand():
+    Y = white(sources_of(["uniform", "laplace", "two peaks"], 25))[0]
+    features = rotations.centred_features(Y, 1.0, 1e-12)
+    K = [one @ one.T for one in features]
+    rng = np.random.default_rng(7)
+    orders = [[np.arange(25), rng.permutation(25), rng.permutation(25)] for _ in range(39)]
+
+    def total(order):
+        k = [own[np.ix_(place, place)] for own, place in zip(K, order, strict=True)]
+        return sum((k[i] * k[j]).sum() for i, j in ((0, 1), (0, 2), (1, 2)))
+
+    observed = total([np.arange(25)] * 3)
+    at_least = sum(total(order) >= observed * (1 - 1e-10) for order in orders)
+    assert rotations.independence_p_value(features, 39, 7) == pytest.approx((1 + at_least) / 40)
+
+
+def test_p_values_are_uniform_where_sources_are_independent():
+    found = [
+        rotations.independence_p_value(
+            rotations.centred_features(sources_of(["uniform", "laplace"], 40, seed), 1.0, 1e-4), 39, seed
+        )
+        for seed in range(200)
+    ]
+    # Within four standard errors.
+    assert np.mean(np.array(found) <= 0.25) == pytest.approx(0.25, abs=4 * math.sqrt(0.25 * 0.75 / 200))
+
+
+def test_rotations_are_rotations():
+    rng = np.random.default_rng(0)
+    turn = rng.normal(size=(4, 4))
+    R = rotations.rotation_by(turn - turn.T)
+    np.testing.assert_allclose(R @ R.T, np.eye(4), atol=1e-12)
+    small = 1e-4 * (turn - turn.T)
+    np.testing.assert_allclose(rotations.rotation_by(small), np.eye(4) + small + small @ small / 2, atol=1e-10)
+    Z = white(sources_of(["uniform", "laplace", "two peaks", "exponential"], 300))[0]
+    W = rotations.best_start(Z, 1, 0)
+    np.testing.assert_allclose(W @ W.T, np.eye(4), atol=1e-12)
+    found = rotations.likeliest(Z, W)
+    np.testing.assert_allclose(found.matrix @ found.matrix.T, np.eye(4), atol=1e-12)
+    assert found.settled
+    # At the end, the equations of the likelihood hold.
+    Y = Z @ found.matrix.T
+    every = [(width, penalty) for width in rotations.WIDTHS for penalty in rotations.PENALTIES.tolist()]
+    scores, *_ = zip(*(rotations.score(column, every) for column in np.ascontiguousarray(Y.T)), strict=True)
+    products = np.stack(scores) @ Y / 300
+    assert np.abs(products - products.T).max() < 0.1
+
+
+def test_a_model_goes_through_its_file(tmp_path):
+    table = pd.DataFrame(sources_of(["uniform", "laplace", "two peaks"], 200) @ MIXING.T, columns=list("abc"))
+    table.assign(kind="x").to_csv(tmp_path / "rows.csv", index=False)
+    told = train_unmix(tmp_path / "rows.csv", exclude="kind", output=tmp_path / "m.kt")
+    ica = KernelICA.load(tmp_path / "m.kt")
+    read = pd.read_csv(tmp_path / "rows.csv")
+    expected = (read[["a", "b", "c"]].to_numpy() - told.mean) @ np.array([one.unmixing for one in told.sources]).T
+    np.testing.assert_allclose(ica.transform(read), expected, atol=1e-9)
+    np.testing.assert_allclose(ica.mixing_, np.array([one.mixing for one in told.sources]).T, rtol=1e-12)
+    np.testing.assert_allclose(ica.mean_, told.mean, rtol=1e-9, atol=1e-12)
+    assert ica.get_params() == KernelICA().get_params()
+    for options, columns in (
+        ({}, ["row", "s1", "s2", "s3"]),
+        ({"components": 2}, ["row", "s1", "s2"]),
+        ({"reconstruct": True, "residual": True}, ["row", "a", "b", "c", "reconstruction_error", "residual"]),
+    ):
+        report = transform_file(tmp_path / "m.kt", tmp_path / "rows.csv", output=tmp_path / "out.csv", **options)
+        written = pd.read_csv(tmp_path / "out.csv")
+        assert (list(written), report.kind) == (columns, "unmix")
+        if "reconstruct" in options:
+            np.testing.assert_allclose(written[["a", "b", "c"]], read[["a", "b", "c"]], atol=1e-8)
+        else:
+            np.testing.assert_allclose(written.iloc[:, 1:], expected[:, : len(columns) - 1], atol=1e-9)
+    report = inspect_model(tmp_path / "m.kt")
+    np.testing.assert_allclose(report.mixing, ica.mixing_, rtol=1e-12)
+    assert "Independent components" in str(report)
+    raises(UsageError, "usage.components", lambda: transform_file(tmp_path / "m.kt", table, components=4))
+
+
+def damaged_fields(manifest):
+    """Yield manifests and changes of arrays that no fit writes."""
+    yield {**manifest, "bandwidth": 1e9}, {}
+    yield {**manifest, "bandwidth": "wide"}, {}
+    yield {**manifest, "constants": [{"name": "x1", "place": 0, "value": 1.0}]}, {}
+    yield manifest, {"mixing": np.ones((2, 3))}
+    yield manifest, {"mean": np.zeros(3)}
+    yield manifest, {"coefficients": np.ones((2, 1)), "intercepts": np.zeros(1)}
+    yield {**manifest, "encoder": None}, {}
+
+
+def test_damaged_models_are_refused(tmp_path):
+    X = sources_of(["uniform", "laplace"], 100) @ MIXING[:2, :2].T
+    KernelICA().fit(X).save(tmp_path / "m")
+    manifest, members = members_of((tmp_path / "m").read_bytes())
+    assert (manifest["kind"], "kernel" in manifest["parameters"]) == ("unmix", False)
+    for changed, arrays in damaged_fields(manifest):
+        (tmp_path / "m").write_bytes(archive(changed, {**members, **arrays}))
+        with pytest.raises(ModelError):
+            KernelICA.load(tmp_path / "m")
+
+
+REFUSED = [
+    ("usage.components", {"components": 1}),
+    ("usage.components", {"components": 2.5}),
+    ("usage.contrast", {"contrast": "kurtosis"}),
+    ("usage.restarts", {"restarts": -1}),
+    ("usage.bandwidth", {"bandwidth": 0.0}),
+    ("usage.bandwidth", {"bandwidth": "median"}),
+    ("usage.bandwidth", {"bandwidth": 100.0}),
+    ("usage.scale", {"scale": "minmax"}),
+    ("usage.seed", {"seed": -1}),
+]
+
+
+@pytest.mark.parametrize(("code", "options"), REFUSED)
+def test_options_that_cannot_be_are_refused(code, options):
+    raises(UsageError, code, lambda: KernelICA(**options))
+
+
+def test_rows_that_cannot_be_unmixed_are_refused():
+    rng = np.random.default_rng(0)
+    column = rng.normal(size=(50, 1))
+    raises(DataError, "data.too_few_columns", lambda: KernelICA().fit(column))
+    raises(DataError, "data.too_few_columns", lambda: KernelICA().fit(np.column_stack([column, 2 * column])))
+    raises(UndecidedError, "undecided.too_few_rows", lambda: KernelICA().fit(rng.normal(size=(8, 4))))
+    raises(
+        DataError, "data.no_columns", lambda: train_unmix(pd.DataFrame({"a": list("xyz") * 9, "b": list("uvw") * 9}))
+    )
+    raises(UndecidedError, "undecided.overflow", lambda: KernelICA(scale="none").fit(1e200 * rng.normal(size=(50, 2))))
+    for few in (KernelICA(), KernelICA(components=3)):
+        with pytest.warns(KerntestWarning) as caught:
+            few.fit(rng.laplace(size=(18, 2)))
+        assert any("18 rows are few for 2 sources" in str(one.message) for one in caught)
+        assert any("3 sources were asked for" in str(one.message) for one in caught) == (few.components == 3)
+
+
+def test_far_off_rows_keep_their_digits():
+    X = sources_of(["uniform", "laplace", "two peaks"], 300) @ MIXING.T
+    near, far = (KernelICA(scale="none").fit(X + off) for off in (0.0, 1e8))
+    np.testing.assert_allclose(far.transform(X + 1e8), near.transform(X), atol=1e-5)
+
+
+def test_outliers_do_not_stop_it():
+    X = sources_of(["uniform", "laplace"], 300) @ MIXING[:2, :2].T
+    X[0] = 1e6
+    for contrast in ("likelihood", "hsic"):
+        found = KernelICA(contrast=contrast).fit(X).transform(X)
+        assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("color", [None, "kind", "size"])
+def test_the_picture_shows_columns_sources_and_the_mixture(color, tmp_path):
+    table = pd.DataFrame(sources_of(["uniform", "laplace", "two peaks"], 100) @ MIXING.T, columns=list("abc"))
+    table = table.assign(kind=["x", "y"] * 50, size=np.arange(100.0) % 7)
+    train_unmix(table, columns="a,b,c", color=color, plot=tmp_path / "p.svg")
+    text = (tmp_path / "p.svg").read_text()
+    for word in ("s1 (sd)", "Columns that depend most", "Sources that make most", "What the sources make"):
+        assert word in text
+    assert ("size" in text, ">kind<" in text or "kind" in text) == (color == "size", color == "kind")
+
+
+def test_the_command_prints_what_the_record_says(kerntest, tmp_path):
+    path = tmp_path / "x.csv"
+    pd.DataFrame(sources_of(["uniform", "laplace"], 100) @ MIXING[:2, :2].T, columns=["a", "b"]).to_csv(
+        path, index=False
+    )
+    document = json.loads(kerntest("unmix", path, "--json", "-q").out)
+    assert (document["schema"], document["components"], document["test"]) == ("kerntest.unmix/1", 2, None)
+    outcome = kerntest("unmix", path, "-q")
+    assert outcome.code == 0
+    for word in ("Independent components", "kurtosis", "mean over pairs, 100 training rows"):
+        assert word in outcome.out
+    assert kerntest("unmix", path, "-q", "--fail-on", "train.hsic_after<1").code == 1
+    assert kerntest("unmix", path, "--bandwidth", "0").code == 2
+    assert kerntest("unmix", path, "--components", "1").code == 2
+    assert kerntest("unmix", path, "--columns", "a").code == 3
