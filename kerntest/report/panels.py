@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kerntest.engines.engine import doing
 from kerntest.errors import MissingExtraError, UsageError, counted
 from kerntest.report.summaries.words import visible
 from kerntest.report.write import STANDARD_OUTPUT, check_writable, write_file
@@ -128,25 +129,32 @@ def _ending(path: str | os.PathLike[str]) -> str:
 def write_picture(path: str | os.PathLike[str], made: Any) -> None:
     """Write a figure in the format that a name asks for, without the time of drawing and with names that stay."""
     ending, stream = _ending(path), io.BytesIO()
-    told: dict[str, Any] = {"format": ending[1:], "dpi": 150, "metadata": FORMATS[ending]}
+    with doing(f"drawing {os.fspath(path)}"):
+        _save(made, stream, {"format": ending[1:], "dpi": 150, "metadata": FORMATS[ending]})
+    write_file(os.fspath(path), stream.getvalue())
+
+
+def _save(made: Any, stream: io.BytesIO, told: dict[str, Any]) -> None:
+    """Write a figure, again with other fonts where letters are lacking."""
     with import_module("matplotlib").rc_context({"svg.hashsalt": "kerntest"}):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             made.savefig(stream, **told)
         # Only who has drawn a picture knows which letters its font lacks.
         lacking = {chr(int(found[1])) for one in caught if (found := _LACKING.match(str(one.message)))}
-        if lacking:
-            families, boxes = _fonts_with(lacking)
-            for text in made.findobj(matplotlib("text").Text):
-                text.set_fontfamily([*text.get_fontfamily(), *families])
-            if boxes:
-                told_of = f"Boxes are letters that no font of this machine has: {len(boxes)} of them"
-                made.text(0.004, 0.998, told_of, fontsize=7, va="top", color=NEUTRAL)
-            stream = io.BytesIO()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                made.savefig(stream, **told)
-    write_file(os.fspath(path), stream.getvalue())
+        if not lacking:
+            return
+        families, boxes = _fonts_with(lacking)
+        for text in made.findobj(matplotlib("text").Text):
+            text.set_fontfamily([*text.get_fontfamily(), *families])
+        if boxes:
+            told_of = f"Boxes are letters that no font of this machine has: {len(boxes)} of them"
+            made.text(0.004, 0.998, told_of, fontsize=7, va="top", color=NEUTRAL)
+        stream.seek(0)
+        stream.truncate()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made.savefig(stream, **told)
 
 
 def _fonts_with(letters: set[str]) -> tuple[list[str], set[str]]:
