@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 
-from kerntest.errors import DataError, UsageError, one_of, warn_of
+from kerntest.errors import DataError, UsageError, counted, one_of, warn_of
 from kerntest.kernels.base import Points
 from kerntest.learning.importance import permutation_importance
 from kerntest.learning.learner import FitT, LearnerOptions, ModelT
@@ -230,7 +230,12 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             has, had = ("no names", "names") if named else ("names", "none")
             warn_of([f"the columns of X have {has}, and those of the fit had {had}: they are taken in their order"])
         labelled = read_labelled(table, (), TrainingOptions(), name="X")
-        points: Points = encoder.transform(labelled.features)[0]
+        points: Points
+        points, strange = encoder.transform(labelled.features, unknown=self.unknown)
+        other = "unknown to the model, taken as different from every known value"
+        warn_of(
+            [f"column {one.column!r} of X holds {one.shown} in {counted(one.rows, 'row')}, {other}" for one in strange]
+        )
         return points
 
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, ParamSpec, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class LearnerOptions(_Kernelled):
     scale: Scale = "standardize"
     seed: int = 0
     threads: int | None = None
+    unknown: Literal["error", "ignore"] = "error"
     # What else than a number the bandwidth may be; the first is the default.
     BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
     # The option that tries several bandwidths.
@@ -91,6 +92,7 @@ class LearnerOptions(_Kernelled):
         """Refuse what cannot be."""
         engine_of(self.threads)
         one_of("scale", self.scale, get_args(Scale))
+        one_of("unknown", self.unknown, ("error", "ignore"))
         whole_number("seed", self.seed, at_least=0)
         check_kernel(self.kernel)
         if not isinstance(self.bandwidth, str) or self.bandwidth not in self.BANDWIDTHS:
@@ -118,8 +120,8 @@ class LearnerOptions(_Kernelled):
         return {name: vars(self)[name] for name in signature(type(self)).parameters}
 
     def stored(self) -> dict[str, Any]:
-        """Return the options as a model file keeps them: all but the threads."""
-        given = {name: value for name, value in self.get_params().items() if name != "threads"}
+        """Return the options as a model file keeps them: all but how new rows are worked on."""
+        given = {name: value for name, value in self.get_params().items() if name not in {"threads", "unknown"}}
         plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         return plain | {"kernel": str(self.kernel)}
 
@@ -368,6 +370,8 @@ def trains(
     options: type[LearnerOptions], *without: str
 ) -> Callable[[Callable[_Parameters, ResultT]], Callable[_Parameters, ResultT]]:
     """Let a function take the options of a learner and those of `train`, show them in its signature, and warn of its result."""
+    # Models are applied by others.
+    hidden = {*without, "unknown"}
     *common, csv = [
         one for one in signature(train).parameters.values() if one.kind is not Parameter.POSITIONAL_OR_KEYWORD
     ]
@@ -378,14 +382,14 @@ def trains(
 
         @wraps(function)
         def told(*args: _Parameters.args, **words: _Parameters.kwargs) -> ResultT:
-            for name in words.keys() & set(without):
+            for name in words.keys() & hidden:
                 raise TypeError(f"unexpected keyword argument {name!r}")
             with arguments_of(told, args, words):
                 result = function(*args, **words)
             warn_of(result.warnings)
             return result
 
-        vars(told)["__signature__"] = Signature([*own, *(one for one in common if one.name not in without), csv])
+        vars(told)["__signature__"] = Signature([*own, *(one for one in common if one.name not in hidden), csv])
         return told
 
     return decorated

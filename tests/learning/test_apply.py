@@ -14,6 +14,7 @@ from kerntest import (
     SVM,
     KernelPCA,
     KernelRidge,
+    KerntestWarning,
     compute_on,
     predict_file,
     train_kpca,
@@ -31,6 +32,39 @@ RUNS = {
     "all": {"residual": True},
     "two": {"reconstruct": True},
 }
+
+
+def test_unknown_categories_may_be_ignored_in_python_as_by_predict(tmp_path):
+    """With the same predictions, a warning, and the option that the error names; a file does not keep it."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "c": rng.choice(["x", "y", "z"], 90)})
+    frame["y"] = frame.a + (frame.c == "x")
+    new = frame[["a", "c"]].iloc[:6].assign(c=["x", "q", "y", "r", "z", "q"])
+    for kind, y in ((SVM, frame.y > 0), (KernelRidge, frame.y), (KernelPCA, None)):
+        given = (frame[["a", "c"]],) if y is None else (frame[["a", "c"]], y)
+        strict, lenient = kind().fit(*given), kind(unknown="ignore").fit(*given)
+        applied = "transform" if kind is KernelPCA else "predict"
+        with pytest.raises(DataError, match="unknown to") as caught:
+            getattr(strict, applied)(new)
+        assert "unknown='ignore'" in caught.value.hint
+        with pytest.warns(KerntestWarning, match=r"column 'c' of X holds 'q', 'r' in 3 rows, unknown"):
+            found = getattr(lenient, applied)(new)
+        lenient.save(tmp_path / kind.__name__)
+        new.to_csv(tmp_path / "new.csv", index=False)
+        by_file = transform_file if kind is KernelPCA else predict_file
+        with pytest.warns(KerntestWarning):
+            by_file(tmp_path / kind.__name__, tmp_path / "new.csv", output=tmp_path / "out.csv", unknown="ignore")
+        told = pd.read_csv(tmp_path / "out.csv").iloc[:, 1:].to_numpy()
+        assert (told[:, 0] == found).all() if kind is SVM else np.allclose(told, np.reshape(found, told.shape))
+        loaded = kind.load(tmp_path / kind.__name__)
+        assert loaded.unknown == "error"
+        loaded.unknown = "ignore"
+        with pytest.warns(KerntestWarning):
+            assert np.array_equal(getattr(loaded, applied)(new), found)
+    with pytest.raises(UsageError, match="unknown must be"):
+        SVM(unknown="drop")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'unknown'"):
+        train_svm(frame, "c", unknown="ignore")
 
 
 @pytest.fixture

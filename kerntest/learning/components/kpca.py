@@ -55,6 +55,8 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
         Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows, each or by one scale.
     seed : int
     threads : int, optional
+    unknown : "error" or "ignore"
+        What to do with categories of new rows that no training row had: "ignore" takes them as different from all others.
 
     Examples
     --------

@@ -91,6 +91,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     tolerance : float
         Relative duality gap.
     seed, threads : int, optional
+    unknown : "error" or "ignore"
+        What to do with categories of new rows that no training row had: "ignore" takes them as different from all others.
 
     Examples
     --------
@@ -468,9 +470,8 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         """Return rows with their scores, and how well they are predicted, if anything is."""
         if rows.classes is None:
             scores = model.scores(rows.points, self.options.engine)
-            return ScoredRows(
-                rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None
-            )
+            metrics = regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None
+            return ScoredRows(rows, scores, metrics)
 
         def judged(scores: Array) -> Array:
             parts = [model.codes(scores), model.class_scores(scores)]
@@ -479,10 +480,9 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         found, count = model.scores(rows.points, self.options.engine, judged), len(rows.classes.names)
         width = 1 if count == 2 else count
         codes, given = found[:, 0].astype(np.intp), found[:, 1 + width :] if model.probability else None
-        # What several classes are predicted by ranks them, too.
         scores = found[:, 1] if count == 2 else found[:, 1 : 1 + width] if given is None else given
-        metrics = classification_metrics(rows.codes, codes, scores, rows.classes.names, probabilities=given)
-        return ScoredRows(rows, scores, metrics)
+        judged_by = classification_metrics(rows.codes, codes, scores, rows.classes.names, probabilities=given)
+        return ScoredRows(rows, scores, judged_by)
 
     def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""
