@@ -412,7 +412,8 @@ def learner_options(topic: str, *bandwidths: str) -> Callable[[AnyCommand], AnyC
         own(
             "--features",
             metavar="KIND:M",
-            help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told.",
+            help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told. "
+            "none insists on the kernel.  [default: none up to some two minutes of work, nystroem beyond it]",
         ),
         own("--seed", type=SEED, default=0, help="Seed of all that is drawn at random: parts, folds, features."),
     )

@@ -163,11 +163,12 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
     def _learned(self, learner: Learner[FitT, Any], X: Any, y: Any, weights: Any = None) -> Self:
         """Fit to what a caller hands over, and warn of what is to be known."""
         rows, features = self._handed_over(learner, X, y, weights)
+        why = learner.settle(rows)
         self.fit_ = learner.fit(rows)
         self._model = self.fit_.model
         names = None if features is None or features.format == "array" else features.names
         self._of_columns(len(rows) if features is None else len(features.names), names)
-        warn_of([*rows.warnings, *self.fit_.warnings])
+        warn_of([*why, *rows.warnings, *self.fit_.warnings])
         return self
 
     def _handed_over(

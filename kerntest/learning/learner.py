@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -34,10 +36,11 @@ from kerntest.learning.rows.training_rows import (
 )
 from kerntest.learning.work_of_fits import Cost, prepare
 from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
-from kerntest.matrices.factor import FeatureMap, as_points, feature_error, parse_features
+from kerntest.matrices.factor import MOST_WORK, FeatureMap, as_points, feature_error, parse_features
 from kerntest.report.panels import check_picture, side_by_side, write_picture
 from kerntest.report.results.learning_record import PredictorResult
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
+from kerntest.report.summaries.words import told_of_work
 from kerntest.report.write import check_writable, written_together
 
 if TYPE_CHECKING:
@@ -63,6 +66,11 @@ FitT = TypeVar("FitT", bound=Any)
 ModelT = TypeVar("ModelT", bound="FittedModel")
 ResultT = TypeVar("ResultT", bound=Any)
 _Parameters = ParamSpec("_Parameters")
+
+
+# What insists on kernel matrices, however much work they are; and how many landmarks stand for them otherwise.
+NO_FEATURES = "none"
+FEWEST_LANDMARKS, MOST_LANDMARKS = 200, 1000
 
 
 class _Kernelled:
@@ -99,15 +107,26 @@ class LearnerOptions(_Kernelled):
             check_bandwidth(
                 self.bandwidth, self.BANDWIDTHS, f"{option(self.SEARCH, True)} tries several" if self.SEARCH else ""
             )
-        if self.features is not None:
-            parse_features(self.features)
-        self.refuse(self.precomputed and self.features is not None, "a precomputed kernel and features")
+        if self.asked_features is not None:
+            parse_features(self.asked_features)
+        self.refuse(self.precomputed and self.asked_features, "a precomputed kernel and features")
         self.refuse(self.precomputed and self.bandwidth != self.BANDWIDTHS[0], "a precomputed kernel and a bandwidth")
 
     @property
     def engine(self) -> Engine:
         """Where is computed: what `compute_on` set, or so many threads."""
         return engine_of(self.threads)
+
+    @property
+    def asked_features(self) -> str | None:
+        """The features that were asked for, if any were; "none" insists on kernel matrices."""
+        return None if self.features == NO_FEATURES else self.features
+
+    def with_features(self, features: str | None) -> Self:
+        """Return the options with features, or with none."""
+        own = copy(self)
+        own.features = features
+        return own
 
     @property
     def precomputed(self) -> bool:
@@ -205,6 +224,8 @@ class Learner(ABC, Generic[FitT, ResultT]):
     RESULT: ClassVar[Any]
     # Whether other rows than those that are learned from can judge it.
     JUDGED: ClassVar[bool] = True
+    # Rows times squared landmarks where features take the place of kernel matrices.
+    LANDMARKS: ClassVar[float] = 12e9
     options: LearnerOptions
     # Whether it has a target, and whether that is one of classes.
     supervised: bool = True
@@ -234,6 +255,21 @@ class Learner(ABC, Generic[FitT, ResultT]):
     @abstractmethod
     def judge(self, rows: TrainingRows, fit: FitT, test: TrainingRows | None, learned: Labelled) -> Judgement[ResultT]:
         """Return how good a fit is, on the rows it has learned from (`learned` is their table) and on others."""
+
+    def work(self, rows: TrainingRows) -> float:
+        """Return the work of the kernel matrices of rows, in nanoseconds on one processor; 0 where no features are for them."""
+        del rows
+        return 0.0
+
+    def settle(self, rows: TrainingRows) -> tuple[str, ...]:
+        """Take features where kernel matrices are too much work and nobody says otherwise; return why."""
+        options, n, definite = self.options, len(rows), rows.kernel is not None and rows.kernel.positive_definite
+        if options.features is not None or not definite or (work := self.work(rows)) <= MOST_WORK:
+            self.options = options.with_features(options.asked_features)
+            return ()
+        count = float(f"{math.sqrt(self.LANDMARKS / n):.1g}")
+        self.options = options.with_features(f"nystroem:{min(max(count, FEWEST_LANDMARKS), MOST_LANDMARKS):.0f}")
+        return (told_of_work(n, work, option("features", NO_FEATURES)),)
 
     def fitted(self, fit: FitT) -> LearnerOptions:
         """Return the options that fit the same model without a search."""
@@ -287,6 +323,7 @@ def train(
         tested = told_of_shared(labelled, read_like(test, labelled, reading))
         inputs.append(InputRecord.of(tested.read, tested.n))
     rows = learner.rows(learned)
+    why = learner.settle(rows)
     prepare(learner, rows, engine)
     fit = learner.fit(rows, progress)
     held_out = None if tested is None else rows_like(tested, rows)
@@ -310,12 +347,12 @@ def train(
         kernel=str(kernel),
         bandwidth=getattr(kernel, "bandwidth", None),
         gamma=getattr(kernel, "gamma", None),
-        features=options.features,
+        features=learner.options.features,
         feature_error=features and feature_error(features, as_points(rows.points), engine, options.seed),
         model=None if output is None else os.fspath(output),
         columns=rows.columns,
         columns_left_out=rows.left_out,
-        warnings=tuple(warning for one in found for warning in one.warnings),
+        warnings=(*why, *(warning for one in found for warning in one.warnings)),
         provenance=Provenance(
             version=kerntest.__version__,
             seed=options.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
 from kerntest.errors import option
 from kerntest.kernels.base import Points
 from kerntest.kernels.counting import work_of_values
+from kerntest.kernels.elementary import Linear
 from kerntest.learning.solvers import least_squares, rotations
 from kerntest.learning.solvers.hinge import KEPT_BYTES as KEPT_ROWS
 from kerntest.matrices.factor import expected_rank, parse_features
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.model_outputs import ModelColumns
     from kerntest.learning.rows.training_rows import TrainingRows
 
+# How much is too much work for kernel matrices, in nanoseconds: of a pair of rows in a machine and in the products that find
+# eigenvectors, and of a cube of the rows in an eigendecomposition. The race of a grid is as many fits; ridge regression tries
+# so many bandwidths.
+OF_MACHINES, OF_PRODUCTS, OF_SPECTRA, FITS_OF_A_GRID, BANDWIDTHS = 80.0, 100.0, 0.2, 10, 10
 # All measured. Values of the kernel that a machine takes in units of its rows squared: where few rows support it, and where
 # most do; of a machine of a grid, which is rough and starts from another; and the share of a matrix that is kept.
 EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.5, 8.0, 0.4, 0.02, 0.2
@@ -248,3 +254,28 @@ def work_of_rows(columns: ModelColumns, rows: int, size: float) -> tuple[Work, W
 def _cost(method: str, step: str, least: Work, most: Work, *held: float) -> Cost:
     """Return a cost with all that is done besides; of one number of bytes that is the least and the most."""
     return Cost(method, step, (added(least, BESIDES), added(most, BESIDES)), (held[0], held[-1]))
+
+
+# How much work is too much: coarser than what a plan counts, so that the same data go the same way on every machine.
+
+
+def work_of_machines(learner: Any, rows: TrainingRows) -> float:
+    """Return the work of the machines of all pairs of classes, and of a search; that of the linear kernel is little."""
+    method, sizes = learner.options.method, [len(rows)]
+    if isinstance(rows.kernel, Linear) or method == "mean":
+        return 0.0
+    if rows.classes is not None and method == "svm":
+        sizes = [sum(pair) for pair in combinations(np.bincount(rows.codes).tolist(), 2)]
+    fits = FITS_OF_A_GRID if learner.grid else 1 + (learner.folds or 0)
+    return OF_MACHINES * fits * sum(float(size) ** 2 for size in sizes)
+
+
+def work_of_spectra(learner: Any, rows: TrainingRows) -> float:
+    """Return the work of an eigendecomposition for each bandwidth."""
+    return OF_SPECTRA * float(len(rows)) ** 3 * (1 if learner.options.fixed(rows)[1] else BANDWIDTHS)
+
+
+def work_of_products(learner: Any, rows: TrainingRows) -> float:
+    """Return the work of the products that find eigenvectors; those of the linear kernel are of columns."""
+    of_columns = isinstance(rows.kernel, Linear) or learner.options.solver != "auto"
+    return 0.0 if of_columns else OF_PRODUCTS * float(len(rows)) ** 2

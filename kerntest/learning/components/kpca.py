@@ -18,7 +18,7 @@ from kerntest.learning.learner import Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.leakage import running_numbers
-from kerntest.learning.work_of_fits import Cost, cost_of_components
+from kerntest.learning.work_of_fits import Cost, cost_of_components, work_of_products
 from kerntest.matrices.factor import as_points
 from kerntest.matrices.matrix import DENSE_ROWS, DENSE_SHARE
 from kerntest.report.results.component_record import ComponentAssociation, KpcaPart, KpcaResult
@@ -48,7 +48,8 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
     bandwidth : "median" or float
         For bandwidths that the kernel leaves open.
     features : str, optional
-        "nystroem:M" or "fourier:M": explicit features for very many rows.
+        "nystroem:M" or "fourier:M": explicit features for very many rows, which are taken beyond some 49,000 rows, with a
+        warning; "none" insists on the kernel matrix.
     solver : "auto", "lanczos" or "dense"
         How eigenvalues are found; "auto" takes the faster one.
     scale : "standardize", "together" or "none"
@@ -259,6 +260,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
     """Components of a table; the column `color` takes no part."""
 
     COMMAND, ESTIMATOR, RESULT, JUDGED, supervised = "kpca", "KernelPCA", KpcaResult, False, False
+    LANDMARKS, work = 75e9, work_of_products
 
     def __init__(self, options: KpcaOptions, color: str | None = None) -> None:
         self.options: KpcaOptions = options

@@ -52,7 +52,7 @@ class KpcaOptions(LearnerOptions):
         whole_number("components", self.components, at_least=1)
         one_of("solver", self.solver, SOLVERS)
         super().__post_init__()
-        self.refuse(self.features is not None and self.solver != "auto", f"features and the solver {self.solver}")
+        self.refuse(self.asked_features and self.solver != "auto", f"features and the solver {self.solver}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

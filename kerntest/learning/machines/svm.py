@@ -22,7 +22,7 @@ from kerntest.learning.machines.svm_search import MEASURES, Search, edge_warning
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics
-from kerntest.learning.work_of_fits import Cost, cost_of_machines
+from kerntest.learning.work_of_fits import Cost, cost_of_machines, work_of_machines
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     probability : bool
         Also fit probabilities, to scores of rows held out in five folds, copies of a row in one.
     features : str, optional
-        "nystroem:M" or "fourier:M": explicit features for very many rows.
+        "nystroem:M" or "fourier:M": explicit features, taken beyond some 55,000 rows unless "none" insists on the kernel.
     scale : "standardize", "together" or "none"
         Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows, each or by one scale.
     tolerance : float
@@ -288,7 +288,7 @@ def train_svm(
 class SvmLearner(Learner[SvmFit, SvmResult]):
     """Support vector machines, their cost and bandwidth as they are or by cross-validation."""
 
-    COMMAND, ESTIMATOR, RESULT = "svm", "SVM", SvmResult
+    COMMAND, ESTIMATOR, RESULT, work = "svm", "SVM", SvmResult, work_of_machines
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class SvmOptions(LearnerOptions):
             option("hard-margin", True): self.hard_margin,
             option("class-weight"): self.weights is not None,
             option("probability", True): self.probability,
-            option("features"): self.features is not None,
+            option("features"): self.asked_features is not None,
             task: self.task != "classify",
             method: self.method != "svm",
         }
