@@ -13,7 +13,7 @@ from kerntest.engines import engine as engines
 from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
 from kerntest.errors import UndecidedError, option
 from kerntest.inference.verdict import Verdict, judged_together
-from kerntest.inference.work_of_tests import step_of_test
+from kerntest.inference.work_of_tests import SPARED_BYTES, step_of_test
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record
 
@@ -129,7 +129,7 @@ class RunOfTest:
         steps = step_of_test(sides, self.options, members=members, coco=coco), *further()
 
         def held(threads: int) -> float:
-            return TABLE_BYTES * float(n) * columns + max(step.held(threads) for step in steps)
+            return TABLE_BYTES * float(n) * columns - SPARED_BYTES + max(step.held(threads) for step in steps)
 
         self.engine = engines.fitting(
             self.engine,

@@ -39,13 +39,15 @@ SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
-BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 8, 8, 2, 3.0
+BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 8, 4, 2, 3.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 24.0
 # A piece of a file, and each of its columns.
-PIECE_BYTES, COLUMN_BYTES = 90 * 10**6, 3 * 10**6
+PIECE_BYTES, COLUMN_BYTES = 75 * 10**6, 3 * 10**6
+# Libraries of the program that an exact test does without.
+SPARED_BYTES = 2 * 10**7
 
 
 class Step(NamedTuple):
@@ -95,7 +97,7 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, c
         return Step.of(f"{counted} in tiles, for the {options.null} null", held, added(work, again))
     if options.resampling == "random" and paired:
         what, each = f"{counted} whole, under {permutations:,} random permutations", 2.0 * permutations * pairs
-        moved = {"gather": 2.0 * second * each, "product": 4.0 * first * second * each}
+        moved = {"gather": 3.0 * second * each, "product": 4.0 * first * second * each}
         return Step.of(what, lambda _: 16.0 * matrices * pairs, added(swept(1.0), moved))
     if options.resampling == "random":
         what, together = (
@@ -207,7 +209,7 @@ def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool
     line = {"product": 3.0, "exp": 1.0, "entry": 3.0 + LINED_ENTRIES, "fft": 1.0}
     factor = {"exp": n * USUAL_RANK, "product": n * USUAL_RANK**2, "call": CALLS_OF_COLUMN * USUAL_RANK}
     sorting = ENTRIES_OF_PAIR * n * math.log2(max(n, 2))
-    pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * orders * n, "product": 2.0 * entries * orders}
+    pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * orders * n, "product": 8.0 * entries * orders}
     return added(
         added(line, times=entries * lines),
         added(factor, times=float(columns + 2 * alone)),
