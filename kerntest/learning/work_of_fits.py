@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 OF_MACHINES, OF_PRODUCTS, OF_SPECTRA, FITS_OF_A_GRID, BANDWIDTHS = 80.0, 100.0, 0.2, 10, 10
 # All measured. Values of the kernel that a machine takes in units of its rows squared: where few rows support it, and where
 # most do; of a machine of a grid, which is rough and starts from another; and the share of a matrix that is kept.
-EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.5, 8.0, 0.4, 0.02, 0.2
+EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.0, 8.0, 0.4, 0.02, 0.2
+# Bytes that a machine may keep in any case, and a search of its matrices; and copies of the matrix of all rows by those
+# that are solved together.
+KEPT_ALWAYS, KEPT_BY_SEARCH, COPIES = 8e7, 2e8, 3.0
 # Calls of numpy of a machine by itself, and of one of many that are solved together.
 CALLS, CALLS_STACKED = 2e4, 200.0
 # Rows up to which machines of pairs of classes are solved together.
@@ -120,9 +123,11 @@ def cost_of_machines(
     # Scores of the rows, by the machines and by the nearest mean.
     low = EASY * squares + 1.1 * pairs + ROUGH * searched * squares
     high = HARD * squares + 2.0 * pairs + 4.0 * ROUGH * searched * squares
-    entry, most = 8.0 * max(pairs if few else 0.0, float(rows.max(initial=0.0)) ** 2), allowed_bytes(KEPT_ROWS)
+    whole, most = 8.0 * float(rows.max(initial=0.0)) ** 2, allowed_bytes(KEPT_ROWS)
+    together = 8.0 * pairs * (COPIES * (few > 0) + (cells > 1))
     least, hardest = (added(added(values, times=times), calls) for times in (low, high))
-    held = (min(share * entry, most) for share in (KEPT_LEAST, KEPT_MOST))
+    kept = min(1.1 * whole, KEPT_ALWAYS + KEPT_MOST * whole) + min(together, KEPT_BY_SEARCH)
+    held = min(KEPT_LEAST * whole, most), min(kept, most)
     return _cost(method, f"kernel matrix of {n:,} rows{told}", least, hardest, *held)
 
 

@@ -209,6 +209,9 @@ def test_an_independence_test_takes_a_transform_of_every_line_for_each_order(cou
     assert certain(counted("fft", run(permutations=200))) == (1 + 1) * 200**2 / 2
     assert certain(counted("exp", run())) == (1 + 5) * 200**2 / 2
     assert certain(counted("gather", run(resampling="random"))) == 3 * 1000 * 200**2
+    # And of every kernel of it.
+    several = counted("fft", run(kernel_y="gaussian", bandwidth=[0.5, 1.5]))
+    assert certain(several) == (1 + 5 * 2) * 200**2 / 2
     low, high = counted("product", run(statistic="coco"))
     assert 2 * low < high < 5 * low
 
@@ -221,7 +224,11 @@ def test_screens_are_counted_by_their_pairs_steps_and_groups(counted):
     with_gaps = table(300, 4)
     with_gaps.iloc[0, 0] = np.nan
     alone = certain(counted("fft", lambda: kerntest.hsic_pairs(with_gaps)))
-    assert alone > certain(counted("fft", lambda: kerntest.hsic_pairs(table(300, 4))))
+    together = certain(counted("fft", lambda: kerntest.hsic_pairs(table(300, 4))))
+    # Four orders of 300 rows on one side of the square of all pairs, and one on the other.
+    assert together == 5 * 4 * 300**2 / 2 + 6 * 2 * 4 * 300
+    # Each of the three pairs with the column that has a gap has rows of its own.
+    assert alone - together == 3 * 5 * 300**2 / 2
     one, two = (certain(counted("call", lambda k=k: kerntest.hsic_select(table(300, 5), "c0", k))) for k in (1, 2))
     assert (one, two) == (300 * 4, 300 * (4 + 3))
     groups = [certain(counted("gather", lambda g=g: kerntest.hsic_joint(table(99, 4), g))) for g in ("c0,c1,c2", "c*")]
@@ -234,7 +241,7 @@ def machine(n, **options):
 
 def test_a_machine_takes_from_a_few_to_many_values_for_each_pair_of_rows(counted):
     low, high = counted("exp", machine(900))
-    assert (low, high) == pytest.approx(((1.5 + 1.1) * 900**2, (8 + 2) * 900**2))
+    assert (low, high) == pytest.approx(((1 + 1.1) * 900**2, (8 + 2) * 900**2))
     searched = [counted("exp", machine(900, **options))[0] for options in ({}, {"cv": 5}, {"grid": True})]
     assert searched[0] < searched[1] < searched[2] / 3
     plan = planned(machine(900), threads=1)
@@ -283,6 +290,14 @@ def test_what_nobody_asks_for_is_not_counted(monkeypatch):
     monkeypatch.setattr("kerntest.learning.work_of_fits.work_of_values", pytest.fail)
     kerntest.mmd_test(normal(60), normal(50, seed=1), permutations=20)
     machine(100)()
+
+
+def test_a_plan_is_later_by_what_went_before():
+    plan = planned(machine(900), threads=1)
+    later = plan.later(3.0)
+    assert later.seconds_range == tuple(one + 3.0 for one in plan.seconds_range)
+    assert later.seconds == pytest.approx((later.seconds_range[0] * later.seconds_range[1]) ** 0.5)
+    assert (later.work, later.memory_range) == (plan.work, plan.memory_range)
 
 
 @pytest.mark.parametrize(("rows", "known"), [(2500, True), (2000, False)])
