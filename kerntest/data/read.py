@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.columns import Patterns, table_of, with_categories
+from kerntest.data.column_types import understood, with_remark
+from kerntest.data.columns import Patterns, match_names, table_of, with_categories
 from kerntest.data.formats.dialect import CsvOptions, SeededWords, utf8_lines
 from kerntest.data.source import (
     HEAD_BYTES,
@@ -51,7 +52,7 @@ def read_table(
 
     Parameters
     ----------
-    source : str, Path, ndarray, DataFrame, Series, pyarrow.Table or Table
+    source : str, Path, ndarray, DataFrame or Series (of pandas, Polars or others that hand over Arrow data), pyarrow.Table or Table
         CSV, Parquet or JSON lines, compressed with gzip, zstd, bzip2 or xz or not; a folder of Parquet files; a glob such as
         ``data/part-*.csv`` of files with one header, read as one table in the order of their names; ``"-"`` for
         stdin; or data in memory. A file is taken for what it holds, not for what it is called.
@@ -112,7 +113,8 @@ def read_table(
     says so. Refused when used are dates whose day and month no value tells apart, numbers with two units, and a column of
     which more than half of the values are numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any
     other column is text. The texts of JSON lines are read so, too, but for plain numbers between quotes. Other sources
-    have types and missing values of their own, and their strings are taken as they are.
+    have types and missing values of their own, and their strings are taken as they are, but for frames whose strings are
+    all dates.
     """
     options = CsvOptions.of(**csv)
     if not isinstance(name, str | None):
@@ -156,14 +158,20 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
     is_pandas = pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series)
     if not is_pandas and not hasattr(source, "__arrow_c_stream__"):
         said = f"{name} is a {type(source).__name__}, which cannot be read as a table"
-        hint = "hand over a path, a numpy array, a pandas DataFrame or a pyarrow Table"
+        hint = "hand over a path, a numpy array, a DataFrame of pandas or Polars, or a pyarrow Table"
+        if callable(getattr(source, "collect", None)):
+            hint = "its collect() gives a table"
         raise UsageError(said, hint=hint, code="usage.unknown_source")
     import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
 
     if not is_pandas:
-        table = pa.table(source)
+        try:
+            table = pa.table(source)
+        except pa.ArrowInvalid:
+            # A single column, such as a Series of Polars.
+            table = pa.table({str(getattr(source, "name", "") or "x1"): pa.chunked_array(source)})
         columns: list[tuple[str, Any]] = list(zip(table.column_names, table.columns, strict=True))
-        return table_of(name, "frame", table.num_rows, columns, categorical)
+        return _with_dates(table_of(name, "frame", table.num_rows, columns, categorical), categorical)
     frame, columns = source.to_frame() if source.ndim == 1 else source, []
     for label, series in frame.items():
         try:
@@ -171,7 +179,20 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
             columns.append((str(label), values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])))
         except (pa.ArrowException, TypeError, ValueError):
             columns.append((str(label), None))
-    return table_of(name, "frame", len(frame), columns, categorical)
+    return _with_dates(table_of(name, "frame", len(frame), columns, categorical), categorical)
+
+
+def _with_dates(table: Table, categorical: Patterns) -> Table:
+    """Return a frame in which texts that are all dates, as in a file, are dates; other texts stay as they are."""
+    forced = match_names(categorical, table.names, table.name)
+
+    def dated(column: Column) -> Column:
+        if column.kind != "text" or column.problem is not None or column.name in forced:
+            return column
+        found = understood(column, table)
+        return with_remark(column, found, table) if found.kind == "date" else column
+
+    return replace(table, columns=tuple(map(dated, table.columns)))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+import kerntest
 from kerntest import Table, read_table
 from kerntest.data.columns import named_columns
 
@@ -102,6 +103,57 @@ def test_frames():
     table = read_table(frame)
     assert [column.n_missing for column in table.columns] == [1, 1]
     same(table, read_table(frame.convert_dtypes(dtype_backend="pyarrow")))
+
+
+def test_texts_of_a_frame_that_are_dates_are_dates_as_in_a_file(tmp_path):
+    days = [f"{1 + k:02d}" for k in range(28)]
+    frame = pd.DataFrame(
+        {
+            "iso": [f"2024-01-{day}" for day in days],
+            "us": [f"1/{day}/2024" for day in days],
+            "named": [f"Jan {day}, 2024" for day in days],
+            "either": [f"0{1 + k % 9}/0{1 + k % 8}/2024" for k in range(28)],
+            "number": days,
+            "percent": [f"{day}%" for day in days],
+            "city": ["Ulm", "Bonn"] * 14,
+        }
+    )
+    table = read_table(frame)
+    assert [column.kind for column in table.columns] == ["date"] * 3 + ["text"] * 4
+    assert table.warnings == ("x: dates were read month first in us, named (1/01/2024 is 2024-01-01)",)
+    frame[["iso", "us", "named"]].to_csv(tmp_path / "a.csv", index=False)
+    same(read_table(tmp_path / "a.csv"), table.select(("iso", "us", "named")))
+    assert read_table(frame, categorical="iso")["iso"].kind == "text"
+
+
+class Stream:
+    """What hands over Arrow data, as tables of Polars and DuckDB do."""
+
+    def __init__(self, data, name=None):
+        self.data, self.name = data, name
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.data.__arrow_c_stream__(requested_schema)
+
+
+def test_whatever_hands_over_arrow_data():
+    arrow = pa.table({"n": [1.5, None], "t": ["b", "a"]})
+    same(read_table(Stream(arrow)), read_table(arrow))
+    assert read_table(Stream(pa.chunked_array([[1, 2], [3]]), "n")).names == ("n",)
+    assert read_table(Stream(pa.chunked_array([[1, 2], [3]]))).names == ("x1",)
+
+
+def test_frames_of_polars(refused):
+    polars = pytest.importorskip("polars")
+    days = [dt.date(2024, 1, 1 + k % 28) for k in range(60)]
+    columns = {"n": np.arange(60.0) % 7, "t": ["a", "b", "c"] * 20, "b": [True, False] * 30, "d": days}
+    frame = polars.DataFrame(columns).with_columns(c=polars.col("t").cast(polars.Categorical))
+    expected = pd.DataFrame(columns | {"c": pd.Categorical(columns["t"])})
+    same(read_table(frame), read_table(expected.assign(d=pd.to_datetime(expected["d"]))))
+    assert read_table(frame["n"]).names == ("n",)
+    refused(lambda: read_table(frame.lazy()), "x is a LazyFrame", "usage.unknown_source")
+    machine = kerntest.SVM().fit(frame.select("n", "b"), frame["t"])
+    assert machine.predict(frame.select("n", "b")).tolist() == machine.predict(expected[["n", "b"]]).tolist()
 
 
 # Arrow and Parquet types
