@@ -293,6 +293,25 @@ def _dates_like(values: NDArray[np.float64]) -> str:
     return ""
 
 
+# Numbers that stand for a missing one.
+STAND_INS = (-99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+
+
+def _stands_in(values: NDArray[np.float64]) -> float | None:
+    """Return such a number if several values are, and it is farther from all others than these are from one another."""
+    present = values[np.isfinite(values)]
+    if len(present) < FEWEST_ROWS_TO_TELL:
+        return None
+    low, high = float(present.min()), float(present.max())
+    for number in {low, high}.intersection(STAND_INS):
+        others = present[present != number]
+        if 2 <= len(present) - len(others) < len(others):
+            nearest, spread = float(np.abs(others - number).min()), float(np.ptp(others))
+            if nearest > spread:
+                return number
+    return None
+
+
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
     remark = None
@@ -301,6 +320,14 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
         remark = Remark(
             form.said, f"{example.strip()} is {_shown(form, example)}", dressed=bool(form.unit and form.reader is None)
+        )
+    elif text.kind == "number" and table.format == "csv" and (odd := _stands_in(column.values)):
+        word = number_text(odd)
+        said = f"column {column.name!r} holds {word} in {np.count_nonzero(column.values == odd):,} of {table.n_rows:,} rows"
+        kept = table.na if table.has_missing or table.na != MISSING else ()
+        remark = Remark(
+            f"{said}, far from its other values: if it stands for a missing one, {option('na', [*kept, word], most=None)} "
+            "reads it so"
         )
     elif text.kind == "number" and (way := _dates_like(column.values)):
         remark = Remark(f"column {column.name!r} looks like dates {way}")

@@ -125,6 +125,8 @@ def unreadable(shown: str, error: OSError | ValueError) -> DataError:
 def _nearby(location: Path) -> str:
     """Return a hint for a path that is not there: a name like it in the same folder, or where we looked."""
     folder = location.parent
+    if re.match(r"[a-z][a-z0-9+.-]*:/", str(location)):
+        return "addresses are not fetched: download the file, with `curl -LO` say, and name it"
     try:
         names = tuple(entry.name for entry in folder.iterdir())
     except OSError:

@@ -280,6 +280,10 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
         excluded |= {*every} - {*match_names(reading.columns, every, where)}
     free = [[name for name in table.names if name not in excluded] for table in sources]
     if y is None and named == [None, None]:
+        if len(free[0]) < 2:
+            said = f"{first.name} has {counted(len(free[0]), 'column')} to test, and it takes two"
+            hint = "; ".join(first.notes) or comment_hint(free[0]) or "name the columns, and exclude fewer"
+            raise refusal(said, hint, "no_groups")
         if len(free[0]) != 2:
             raise refusal(
                 f"which of the {len(free[0])} columns of {first.name} are x, and which are y?",

@@ -241,6 +241,35 @@ def test_a_quoted_word_is_text_in_text_alone(csv, streamed, form, kind):
     assert streamed("a.csv", "vk", "text")["v"].count(-1) == 3
 
 
+@pytest.mark.parametrize(
+    ("odd", "others", "told"),
+    [
+        (["-999"] * 3, np.linspace(0, 30, 40), "-999 in 3 of 43 rows"),
+        (["99999"] * 2, np.linspace(1800, 2100, 40), "99999 in 2 of 42 rows"),
+        (["-99"] * 2 + [""], np.linspace(0, 30, 40), "-99 in 2 of 43 rows"),
+        # Once it may be anything, beside such a spread it is a value, and few rows say nothing.
+        (["-999"], np.linspace(0, 30, 40), None),
+        (["-999"] * 3, np.linspace(0, 1200, 40), None),
+        (["-999"] * 3, np.linspace(0, 30, 16), None),
+        (["-998"] * 3, np.linspace(0, 30, 40), None),
+        (["-999"] * 41, np.linspace(0, 30, 40), None),
+    ],
+)
+def test_a_number_that_seems_to_stand_for_a_missing_value_is_told(csv, odd, others, told):
+    path = csv(rows([*odd, *others]))
+    table = read_table(path)
+    expected = (
+        ()
+        if told is None
+        else (f"a.csv: column 'v' holds {told}, far from its other values: if it stands for a missing one, ",)
+    )
+    assert tuple(text.partition("na=")[0] for text in table.warnings) == expected
+    if told is not None:
+        na = table.warnings[0].partition("na='")[2].partition("'")[0]
+        again = read_table(path, na=na)
+        assert (again["v"].n_missing, again.warnings) == (len(odd), ())
+
+
 def test_a_word_that_empties_a_text_column_is_told(csv, refused):
     table = read_table(csv(rows(["None"] * 6 + ["child"] * 94)))
     told = "'None' in column 'v' is taken as missing, in 6 of 100 rows; if it is a value"

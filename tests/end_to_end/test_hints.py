@@ -32,6 +32,7 @@ def tables(tmp_path, monkeypatch):
     mixed = {"v": ["rotary", *range(N - 1)], "few": ["rotary", *np.resize(np.arange(9), N - 1)]}
     pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N)} | mixed).to_csv("mixed.csv", index=False)
     (tmp_path / "latin.csv").write_bytes("a,b\n1,é\n2,ü\n".encode("latin-1"))
+    (tmp_path / "blanks.csv").write_text("u v\n" + "".join(f"{x} {y}\n" for x, y in RNG.normal(size=(N, 2))))
     comments = "".join(f"{x},{y}\n" for x, y in RNG.normal(size=(N, 2)))
     (tmp_path / "comments.csv").write_text(f"# hello, you\na,b\n{comments}")
 
@@ -57,6 +58,7 @@ FOLLOWED = {
     "svm mixed.csv --target a --task regress --columns b,v": ("--exclude v", 0),
     "svm mixed.csv --target a --task regress --columns few": ("--categorical few", 0),
     "inspect latin.csv": ("--encoding latin-1", 0),
+    "hsic blanks.csv": ("--delimiter space", 0),
     "hsic comments.csv": ("--comment '#'", 0),
     "svm d.csv --target a --exclude m": ("--task regress", 0),
     "svm d.csv --target c --exclude m --select-by auc": ("--grid", 0),
@@ -113,6 +115,8 @@ def test_what_would_not_help_is_not_offered(kerntest, command, not_offered):
     ("call", "told", "hint"),
     [
         (lambda: package.mmd_test("d.csv", "e.csv", alpha=2), "alpha must be between 0 and 1, not 2", "0.05 is usual"),
+        (lambda: package.read_table("https://a.b/c.csv"), "does not exist", "^addresses are not fetched"),
+        (lambda: package.hsic_test("e.csv", columns="a"), "e.csv has 1 column to test, and it takes two", "name the columns"),
         (lambda: package.hsic_select("e.csv", "a", k=0), "k must be a whole number of at least 1, not 0", "such as 1"),
         (lambda: package.hsic_select("e.csv", "a", k=1.5), "k must be a whole number of at least 1, not 1.5", "without a decimal"),
         (lambda: package.hsic_pairs("e.csv", bandwidth=[1, 2]), "many tests judge each column by one kernel", "hsic_test judges"),

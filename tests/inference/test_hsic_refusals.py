@@ -58,7 +58,7 @@ def test_options_that_cannot_be(options, message, code):
     [
         (frame(), {}, r"^which of the 6 columns of data are x, and which are y\?$", "no_groups"),
         (np.zeros((5, 3)), {}, "^which of the 3 columns", "no_groups"),
-        (np.zeros((5, 1)), {}, "^which of the 1 columns", "no_groups"),
+        (np.zeros((5, 1)), {}, "^data has 1 column to test, and it takes two", "no_groups"),
         (frame(), {"y_columns": "*"}, "^no column of data is left for x_columns=$", "no_columns"),
         (frame(), {"x_columns": "*"}, "^no column of data is left for y_columns=$", "no_columns"),
         (frame(), X_AND_Y | {"exclude": "depth,price"}, "^no column of data is left for y_columns=$", "no_columns"),
