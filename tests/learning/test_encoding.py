@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest import SVM, KernelRidge, KerntestWarning, inspect_model, predict_file, read_table
+from kerntest import SVM, KernelRidge, KerntestWarning, inspect_model, predict_file, read_table, train_kpca
 from kerntest.errors import DataError
 
 HEADER = "age,city,member,joined,code"
@@ -325,3 +325,41 @@ def test_columns_scaled_together_keep_their_proportions(factor, tmp_path):
     np.testing.assert_allclose(loaded.decision_function(X), ours.decision_function(X), rtol=1e-9)
     # Columns apart give another machine; the nearer of two rows may be another one.
     assert np.abs(SVM().fit(X, y).decision_function(X) - ours.decision_function(X)).max() > 1e-2
+
+
+def of_one_unit(n=12, count=50, *, spread=4.0):
+    """Columns of one name and unit, the later ones wider."""
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.normal(size=(count, n)), -2, 2) * np.geomspace(1, spread, n)
+    return pd.DataFrame(X, columns=[f"nm{400 + 10 * place}" for place in range(n)])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda table: table, True),
+        # Another name, a category, few columns, another range, or no difference: nothing is told.
+        (lambda table: table.rename(columns={"nm400": "age"}), False),
+        (lambda table: table.assign(nm1=["a", "b"] * 25), False),
+        (lambda table: table.iloc[:, :7], False),
+        (lambda table: table.iloc[:, :8], True),
+        (lambda table: table.assign(nm400=100 * table["nm510"]), False),
+        (lambda table: table / table.std(), False),
+    ],
+)
+def test_columns_of_one_unit_are_told_of_where_it_makes_a_difference(change, told):
+    table = change(of_one_unit())
+    warnings = [one for one in train_kpca(table).warnings if "look like one unit" in one]
+    assert len(warnings) == told
+    if told:
+        assert warnings[0].startswith(f"the {table.shape[1]} columns look like one unit, and their spreads differ ")
+        assert warnings[0].endswith(" times: scale='together' keeps their proportions")
+    assert not any("one unit" in one for one in train_kpca(table, scale="together").warnings)
+
+
+def test_columns_that_are_written_with_one_unit_are_told_of(tmp_path):
+    table = of_one_unit().round(3)
+    names = "abcdefghijkl"
+    rows = [",".join(f"{value} mm" for value in row) for row in table.to_numpy()]
+    (tmp_path / "d.csv").write_text("\n".join([",".join(names), *rows]))
+    assert any("look like one unit" in one for one in train_kpca(tmp_path / "d.csv").warnings)

@@ -286,12 +286,13 @@ def test_cells_go_out_by_the_mean_over_the_folds_so_far(seed, monkeypatch):
 
 
 @pytest.mark.usefixtures("not_beyond")
-def test_there_is_no_first_look_at_a_fold_with_few_rows_of_a_class(monkeypatch):
-    X, y = large()
-    y[:10] = 2
-    monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
-    grid = train_svm(frame_of(X, y), "y", grid=True).grid
-    assert grid.fits == 25 + 13 + 7 + 4 + 3
+@pytest.mark.parametrize(("rare", "fits"), [(10, 125), (25, 25 + 13 + 7 + 4 + 3), (100, 9 + 5 + 3 + 3 + 3)])
+def test_of_rare_classes_fewer_cells_are_given_up(rare, fits):
+    # Three classes of n rows are worth 9 / sum 1 / n: 86, 194 and 900.
+    X, y = large(900)
+    y[:rare] = 2
+    X[:rare] += 2
+    assert train_svm(frame_of(X, y), "y", grid=True).grid.fits == fits
 
 
 @pytest.mark.parametrize("whole", [True, False])

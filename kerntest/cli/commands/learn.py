@@ -59,7 +59,7 @@ SVM = Manual(
         "any order.",
         "How to read the result": "Believe the accuracy on test rows, which the machine has not seen; that on "
         "training rows is too good. --grid chooses by cross-validation inside the training rows only; from 800 rows on cells "
-        "that fall behind are given up on the way, and told in brackets. Where the best cell is on an edge, the grid goes on "
+        "that fall behind are given up on the way (unless a class is rare), and told in brackets. Where the best cell is on an edge, the grid goes on "
         "beyond it. --select-by says what the best is. The nearest "
         "mean is a simple classifier with the same kernel: a machine that is no better has not paid for itself. "
         "Balanced accuracy is the mean recall of the classes, and says more where one class is rare. Copies of a row "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.engine import Engine
+from kerntest.engines.engine import Engine, doing
 from kerntest.errors import DataError, UsageError, one_of, option, whole_number
 from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
@@ -371,10 +372,13 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         options, search, warnings = self.options.feasible(rows, whole=True), None, list[str]()
         if self.folds is not None:
             folds, warnings = _folds(rows, self.folds, options.seed)
-            search, kernel = self._search(rows, folds, progress)
-            # A search has told how far it is; one fit more is little beside it.
-            options, rows, progress = replace(options, C=search.best.C), rows.with_kernel(kernel), None
-        fit = Machines(rows, options, options.engine).fit(options.C, progress=progress)
+            grid = self._grid(rows, folds)
+            search = grid.found(options.engine, progress)
+            options, progress = replace(options, C=search.best.C), None
+            rows = rows.with_kernel(grid.kernel_at(search.best.multiple))
+        # A search tells how far it is; no more is known of one fit.
+        with nullcontext() if search is None else doing("fitting all rows"):
+            fit = Machines(rows, options, options.engine).fit(options.C, progress=progress)
         if options.probability:
             fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options)))
         return replace(fit, search=search, warnings=(*warnings, *_fit_warnings(rows, fit, search, options.seed)))
@@ -384,14 +388,6 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         if not self.grid or fit.search is None:
             return self.options
         return replace(self.options, C=fit.search.best.C, kernel=fit.search.best.kernel, bandwidth="median")
-
-    def _search(
-        self, rows: TrainingRows, folds: NDArray[np.intp], progress: Progress | None
-    ) -> tuple[GridSearch, Kernel | None]:
-        """Return the scores of the options as they are, or of a grid of costs and bandwidths, and the kernel of the best."""
-        search = self._grid(rows, folds)
-        found = search.found(self.options.engine, progress)
-        return found, search.kernel_at(found.best.multiple)
 
     def _grid(self, rows: TrainingRows, folds: NDArray[np.intp]) -> Search:
         """Return the search for the best of the costs and of the multiples of the bandwidths, or of the options as they are."""

@@ -305,7 +305,7 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     """Return the rows of a table with their kernel: its open bandwidths are medians, unless one is given."""
     encoder, points, reasons = Encoder.fit(labelled.features, options.scale)
     chosen = choose_kernel(options, encoder, points, reasons)
-    left_out, warnings = (*reasons, *chosen.unused), (*reasons.values(),)
+    left_out, warnings = (*reasons, *chosen.unused), (*reasons.values(), *encoder.told_of_one_unit(points))
     return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 
 
