@@ -151,6 +151,8 @@ def test_what_tells_of_no_progress_is_named_with_its_time(monkeypatch):
         assert appears(screen, "fitting 0:00:00")
         with doing("reading a\n.csv"):
             assert appears(screen, "reading a\\n.csv 0:00:00")
+        before = len(screen.getvalue())
+        assert appears(Later(screen, before), "fitting 0:00:00")
         advance(1, 4)
         assert appears(screen, f"fitting {'#' * 8:.<33}")
         before = len(screen.getvalue())
@@ -266,3 +268,26 @@ def test_whether_errors_are_json(arguments, wanted):
 def test_an_error_is_told_whatever_is_in_it(capsys):
     report(DataError("bad", where={"line": np.int64(3)}), as_json=True)
     assert json.loads(capsys.readouterr().err)["error"]["where"] == {"line": "3"}
+
+
+def test_a_line_leaves_the_last_cell_of_the_terminal_free(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert console._in_one_line("a" * 59) == "a" * 59
+    assert console._in_one_line("a" * 100) == "a" * 59
+    assert console._in_one_line("日" * 100, 20) == "日" * 19
+
+
+def test_work_that_begins_again_is_timed_anew(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(console, "SECONDS_A_TICK", 1000.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(console.time, "monotonic", lambda: 0.0)
+    bar = console._PatientBar("testing")
+    bar._appears = -1.0
+    for second, done in ((0.0, 10), (10.0, 80), (20.0, 30), (30.0, 40)):
+        monkeypatch.setattr(console.time, "monotonic", lambda second=second: second)
+        bar.advance(done, 100)
+    bar.close()
+    # 10 of 70 in 10 seconds, whatever was there before.
+    assert re.findall(r"(\d+:\d\d:\d\d) left", sys.stderr.getvalue()) == ["0:00:03", "0:01:00"]

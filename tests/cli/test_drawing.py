@@ -197,3 +197,18 @@ def test_a_page_of_html_is_whole():
     page = html_page(Summary("<t>", (), "d", ()))
     assert page.startswith('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>&lt;t&gt;</title>')
     assert summary_html(Summary("<t>", (), "d", ())) in page
+
+
+def test_texts_below_a_row_keep_their_order():
+    columns = (("name", "name"), ("first", "text"), ("number", "number"), ("second", "text"))
+    row = ("a name of some length", "some thirty letters of a text", "1.5", "and some more letters of another text")
+    text = drawn(32, summary=Summary("t", (), "", (), (ResultTable(columns, (row, ("b", "-", "2", "only this"))),)))
+    assert text.splitlines()[2:] == [
+        "  a name of some length     1.5",
+        "    some thirty letters of a",
+        "    text",
+        "    and some more letters of",
+        "    another text",
+        "  b                           2",
+        "    only this",
+    ]
