@@ -350,7 +350,8 @@ class _RowWork:
                 rows,
                 len(self.columns.encoder.columns),
                 steps=(f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time",),
-                held=(engine.threads if engine.name == "local" else 1) * min(PIECE_BYTES, 30 * size),
+                held=(engine.threads if engine.name == "local" else 1)
+                * (PIECE_BYTES if low != high else min(PIECE_BYTES, 30 * size)),
                 work=low,
                 most=high,
                 engine=engine,

@@ -3,6 +3,7 @@
 import json
 import re
 from csv import reader
+from types import SimpleNamespace
 
 import pytest
 from command_line import ROOT
@@ -41,6 +42,15 @@ def test_a_dry_run_prints_the_plan_for_people_and_for_programs_and_writes_nothin
     assert plan["memory_bytes"] > 10**8
     header, values = reader(kerntest(*words, "--format", "csv").out.splitlines())
     assert dict(zip(header, values, strict=True))["work"] == "; ".join(plan["work"])
+
+
+def test_the_time_of_a_plan_is_that_of_the_whole_command(kerntest, monkeypatch):
+    clock = iter([100.0, 107.0])
+    monkeypatch.setattr(computing, "time", SimpleNamespace(process_time=lambda: next(clock)))
+    plan = json.loads(kerntest("mmd", BEFORE, AFTER, "--dry-run", "--json").out)
+    # Seven seconds since the command began, and half of one for loading it.
+    assert 7.5 < plan["seconds"] < 12
+    assert plan["seconds_range"][0] > 7.5
 
 
 def test_verbose_tells_the_plan_before_the_result(kerntest):

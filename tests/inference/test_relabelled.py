@@ -18,7 +18,13 @@ from kerntest.inference import exact
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
 from kerntest.inference.relabelling import permuted_blocks, permuted_pairs, shifts
-from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
+from kerntest.inference.relabelling.permuted_blocks import (
+    MANY_SPLITS,
+    BlockedRows,
+    TwoSamples,
+    random_orders,
+    splits_of,
+)
 from kerntest.inference.relabelling.permuted_pairs import TwoVariables
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import Options, Sample
@@ -495,3 +501,12 @@ def test_circle_length(n):
 def test_orders_needed_is_the_fewest_that_are_enough(relabellings, circle):
     orders = orders_needed(relabellings, circle)
     assert (orders - 1) * circle < relabellings <= orders * circle
+
+
+def test_the_ways_to_choose_rows_are_counted_up_to_a_bound():
+    for n in range(1, 45):
+        for chosen in range(n + 1):
+            assert splits_of(n, chosen) == min(math.comb(n, chosen), MANY_SPLITS)
+    # That of half of a million rows alone would have 300,000 digits.
+    assert splits_of(10**6, 10**6 // 2) == MANY_SPLITS
+    assert splits_of(10**6, 10**6 - 1) == 10**6

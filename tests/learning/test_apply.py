@@ -21,6 +21,7 @@ from kerntest import (
     train_svm,
     transform_file,
 )
+from kerntest.engines.plan import UNITS
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError, as_typed
 
 RUNS = {
@@ -270,6 +271,15 @@ def test_the_plan_of_a_large_file_has_about_its_rows(folder, tmp_path):
     assert (plans[0].rows, plans[0].work) == (500, ("predictions of 500 rows, a block of them at a time",))
     assert 15_000 < plans[1].rows < 25_000
     assert plans[1].work == (f"predictions of about {plans[1].rows:,} rows, a block of them at a time",)
+
+
+def test_the_plan_of_predictions_counts_a_value_for_each_row_and_centre(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("kerntest.engines.plan.costs", lambda: dict.fromkeys(UNITS, 0.0) | {"exp": 1.0})
+    plans = []
+    with compute_on("local", planned=plans.append, planned_from=0, threads=1):
+        predict_file(folder / "weight.kt", folder / "new.csv", output=tmp_path / "out.csv")
+    centres = len(SVM.load(folder / "weight.kt").model.expansion.centres)
+    assert plans[0].seconds_range[0] == 500 * centres
 
 
 # Rows that lack a value, or have one that does not fit.
