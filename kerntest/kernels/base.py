@@ -146,11 +146,10 @@ class Points:
         whole = self.whole
         if others.whole is whole or not whole.expandable:
             return others.derive(left_factor) if whole.expandable else None
+        # Rows far away are as far from all of these: what matters is how far away these may be near others.
         origin, largest, farthest = whole.reach
-        left = left_factor(others.numeric, origin)
-        largest = max(largest, float(left[:, -2].max(initial=0.0)))
         farthest = min(farthest, _farthest(np.concatenate([others.numeric, whole.numeric[:SOME_ROWS]])))
-        return left if largest <= farthest else None
+        return left_factor(others.numeric, origin) if largest <= farthest else None
 
     @property
     def rounding(self) -> float:
