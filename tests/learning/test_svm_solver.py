@@ -180,6 +180,16 @@ def test_rows_that_are_alone_beside_a_crowd_take_few_systems(C, width):
     assert solution.iterations <= 9
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_copies_with_other_labels_do_not_go_to_and_fro(C):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 5))
+    chosen = rng.integers(0, 120, 1200)
+    y = np.where((X[chosen, 0] > 0) ^ (rng.random(1200) < 0.05), 1.0, -1.0)
+    # Half as many again as it takes.
+    assert checked(gaussian(X[chosen], 1.0), classification(y, C)).iterations <= (20 if C < 10 else 150)
+
+
 @pytest.mark.parametrize(("condition", "refined"), [(1e2, True), (1e4, True), (1e12, False)])
 def test_large_systems_are_solved_in_single_precision_where_refinement_makes_that_exact(condition, refined):
     rng = np.random.default_rng(0)

@@ -32,7 +32,7 @@ TURNS, JOIN, PATIENCE = 40, 50, 3
 IDLE = 4
 # The ridge leaves so much of the tolerance at last, and at first, of at most so many rows, so much that refinements take out.
 # A cost counts as at most so many times the largest coefficient.
-RIDGE_SHARE, FIRST_SHARE, REFINEMENTS, REFINED_ROWS, COST_SHARE = 0.05, 5.0, 2, 500, 100.0
+RIDGE_SHARE, FIRST_SHARE, REFINEMENTS, REFINED_ROWS, COST_SHARE = 0.05, 5.0, 2, 1000, 100.0
 # The width of the band to solve a part anew from, and the least ridge that it stands for.
 AGAIN_WIDTH, AGAIN_RIDGE = 0.01, 1e-3
 # Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor

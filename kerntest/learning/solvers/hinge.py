@@ -27,6 +27,7 @@ from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
 from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, RIDGE_SHARE, Finish, gap_of
 from kerntest.learning.solvers.pairs import descend, filled
+from kerntest.learning.solvers.stacked import solve_single
 from kerntest.matrices.factor import pivoted_factor
 from kerntest.matrices.matrix import FactorMatrix
 
@@ -74,7 +75,7 @@ INSIDE, VERY_LOCAL, LOCAL = 0.5, 0.03, 0.1
 ALONE, SOME_ALONE, CROWD, UNEVEN = 0.02, 0.03, 0.07, 4.0
 # They stop at such a violation. The active set method goes on at such a ridge, and soon gives up; then Newton's method, which
 # begins and ends with such widths, times the root of the cost.
-PAIRS_RIDGE, PAIRS_PATIENCE = 1e-4, 2
+PAIRS_RIDGE, PAIRS_PATIENCE = 1e-4, 6
 PAIRS_TOLERANCE, PAIRS_START, PAIRS_END, PAIRS_FACTOR, PAIRS_STEPS = 0.1, 0.01, 0.003, 0.3, 200
 # The first ridge of the active set method over all rows, and what it is multiplied by.
 RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
@@ -90,8 +91,8 @@ ROUGH_RIDGE = 1e-5
 SINGLE_SUM = 3e4
 # Bytes that kept rows of the matrix may take.
 KEPT_BYTES = 10**9
-# The matrix has numerically full rank if so many of its pivots stand out.
-PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.96
+# The matrix has numerically full rank, or a high one, if so many of its pivots stand out.
+PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK, HIGH_RANK = 256, 1e-2, 0.96, 0.8
 # Newton's method takes the rows of a subset whose slack is above minus this: without a row, outputs may change there.
 NEAR_MARGIN = 3.0
 # Bytes for each entry of the whole matrix in single precision, and what is made of it.
@@ -157,27 +158,24 @@ class _Solver:
         size = min(MOST, max(FEWEST, n // 6))
         members = np.arange(n) if n <= WHOLE else _random_subset(problem.signs, size, self.rng)
         K = self.matrix.square(members)
+        diagonal = K.diagonal()
+        square = float(diagonal @ diagonal)
+        # The mean squared entry of two rows, in units of the diagonal.
+        mean = (float(np.vdot(K, K)) / square - 1.0) / max(len(K) - 1, 1)
         fits = n >= LEAST_PRODUCTS and ENTRY_BYTES * n**2 <= self.kept_bytes
-        # Squared entries of each row with the others, on average, in units of the diagonal.
-        others = (np.einsum("ij,ij->i", K, K) / float(np.mean(K.diagonal() ** 2)) - 1.0) / max(len(K) - 1, 1)
-        mean = float(others.mean())
         if fits and mean * (n - 1) < NEARLY_DIAGONAL:
             point = self._by_products(K)
             if point.reached:
                 return point, 0.0, True
-        full = _full_rank(K, FEWEST if len(members) == n else PROBE_ROWS)
-        by_pairs = self.largest * n * float(K.mean()) > INSIDE and PAIRS_BYTES * n**2 <= self.kept_bytes
+        rank = _rank_share(K, FEWEST if len(members) == n else PROBE_ROWS)
+        full = rank >= FULL_RANK
         if len(members) == n:
-            if by_pairs and not full and mean < VERY_LOCAL:
-                return self._by_pairs(K)
-            return self._first(K, problem, full=full, last=True), 0.0, True
-        alone = float(np.mean(others < ALONE))
-        uneven = alone > SOME_ALONE and (mean > CROWD or float(others.max()) > UNEVEN * mean)
-        if by_pairs and uneven:
-            return self._by_pairs()
+            return self._of_few(K, mean, rank)
         G = None if full else self._factor(members)
-        if by_pairs and not full and mean < LOCAL and n <= SINGLE_WHOLE and G is None:
-            return self._by_pairs()
+        if self._pairs_lead(K, mean, full=full, low=G is not None):
+            guess = self._by_pairs(copies=_many_copies(K))
+            if guess is not None:
+                return guess
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         coefficients = _spread(point.coefficients, members, n)
         if full and point.reached and n <= ACTIVE_SET_ROWS:
@@ -188,6 +186,36 @@ class _Solver:
             G = self._factor(members)
         return self._by_subsets(members, coefficients, point.intercept, G)
 
+    def _of_few(self, K: Array, mean: float, rank: float) -> Guess:
+        """Return a guess where the whole matrix is there, with its mean squared entry and the share of its rank."""
+        problem = self.problem
+        if rank < FULL_RANK and mean < VERY_LOCAL and self._not_all_bounded(K):
+            guess = self._by_pairs(K, copies=_many_copies(K))
+            if guess is not None:
+                return guess
+        # Classes of high rank are settled by some ten systems with little around them.
+        if rank >= HIGH_RANK and not problem.total and (problem.margins == 1.0).all():
+            found = solve_single(K, problem, self.tolerance)
+            if found is not None:
+                self.counter.used += found.iterations
+                a = problem.signs * found.coefficients
+                sets = Sets((a > 0) & (a < problem.costs), a >= problem.costs)
+                return Point(found.coefficients, found.outputs, found.intercept, sets, method="dense"), 0.0, True
+        return self._first(K, problem, full=rank >= FULL_RANK, last=True), 0.0, True
+
+    def _not_all_bounded(self, K: Array) -> bool:
+        return self.largest * self.n * float(K.mean()) > INSIDE
+
+    def _pairs_lead(self, K: Array, mean: float, *, full: bool, low: bool) -> bool:
+        """Say whether some rows say little of the others; `low` is whether a factor has few columns."""
+        if PAIRS_BYTES * self.n**2 > self.kept_bytes or not self._not_all_bounded(K):
+            return False
+        if not full and not low and mean < LOCAL and self.n <= SINGLE_WHOLE:
+            return True
+        others = (np.einsum("ij,ij->i", K, K) / float(np.mean(K.diagonal() ** 2)) - 1.0) / max(len(K) - 1, 1)
+        alone = float(np.mean(others < ALONE))
+        return alone > SOME_ALONE and (mean > CROWD or float(others.max()) > UNEVEN * mean)
+
     def _factor(self, members: NDArray[np.intp]) -> Array | None:
         """Return G with K ~ G G', where few columns are enough and rows are many."""
         if self.n < FACTOR_ROWS:
@@ -195,8 +223,11 @@ class _Solver:
         most = max(self.n // FACTOR_SHARE, FACTOR_COLUMNS)
         return pivoted_factor(self.matrix, FACTOR_ERROR / float(self.problem.costs.sum()), most, members)
 
-    def _by_pairs(self, K: Entries | None = None) -> Guess:
-        """Return a guess from pairs of rows on, then by Newton's method over all rows; `K` is the whole matrix, if it is there."""
+    def _by_pairs(self, K: Entries | None = None, *, copies: bool) -> Guess | None:
+        """Return a guess from pairs of rows on, then by Newton's method over all rows; `K` is the whole matrix, if it is there.
+
+        None where there are copies and only that is left: it frees all copies of a row, in systems of nearly all rows.
+        """
         problem, every, beta, few = self.problem, np.arange(self.n), filled(self.problem), K is not None
         if K is None:
             K = self.matrix.square(every, np.float32 if self.matrix.single else np.float64)
@@ -216,6 +247,8 @@ class _Solver:
         point, _ = active_set(system, sets, falling, patience=PAIRS_PATIENCE, abort=abort, single=single)
         if point.reached:
             return replace(point, method="pairs, then active set"), 0.0, not single
+        if copies:
+            return None
         f = system.outputs(beta)
         b, root = problem.intercept(beta, f), math.sqrt(self.largest)
         start, end = PAIRS_START * root, PAIRS_END * root
@@ -425,9 +458,13 @@ def _near_margin(problem: Problem, f: Array, b: float, coefficients: Array) -> N
     return np.flatnonzero(near) if near.mean() < 0.8 else np.arange(len(near))
 
 
-def _full_rank(K: Array, most: int) -> bool:
-    """Say whether nearly all pivots of some rows, at most so many, stand out."""
+def _many_copies(K: Array) -> bool:
+    """Say whether rows have a copy among the others, on average."""
+    return int(np.count_nonzero(np.greater_equal(K, (1.0 - 1e-12) * K.diagonal()))) >= 2 * len(K)
+
+
+def _rank_share(K: Array, most: int) -> float:
+    """Return the share of the pivots of some rows, at most so many, that stand out."""
     size = min(len(K), most)
     scale = float(K.diagonal()[:size].max())
-    rank = lapack.dpstrf(np.asfortranarray(K[:size, :size]), lower=1, tol=PROBE_TOLERANCE * scale)[2]
-    return bool(rank >= FULL_RANK * size)
+    return int(lapack.dpstrf(np.asfortranarray(K[:size, :size]), lower=1, tol=PROBE_TOLERANCE * scale)[2]) / size
