@@ -21,6 +21,8 @@ MANUAL = Manual(
         "JSON for programs, of some columns": "kerntest mmd before.csv after.csv --columns 'order_value_eur,items' "
         "--json",
         "Read one of the two from a pipe": "head -n 101 after.csv | kerntest mmd before.csv -",
+        "Only orders of several items, 200 of each file at random": "kerntest mmd before.csv after.csv --where 'items > 1' "
+        "--sample 200",
         "Choose the kernel and its bandwidth": "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel "
         "'gaussian(1.5)'",
         "Where do they differ?": "kerntest mmd before.csv after.csv --explain --plot drift.png",
