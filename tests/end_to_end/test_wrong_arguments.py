@@ -82,6 +82,7 @@ def test_an_argument_of_another_kind_is_refused_in_our_words_or_taken(folder, mo
             lambda: kerntest.mmd_test(DATA, DATA, explain=pd.DataFrame()),
             "explain must be True or False, not a DataFrame",
         ),
+        (lambda: kerntest.mmd_test(DATA, DATA, alpha="x"), "alpha must be between 0 and 1, not 'x'"),
         (lambda: kerntest.mmd_test(DATA, DATA, witness=3), "witness must be text or a path, not 3"),
         (lambda: kerntest.mmd_test(DATA, DATA, null=[1]), "null must be .*, not \\[1\\]"),
         (lambda: kerntest.train_svm(DATA, "c", test_fraction="x"), "test_fraction must be a number, not 'x'"),

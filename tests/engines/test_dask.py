@@ -15,7 +15,7 @@ from records import assert_same
 
 import kerntest
 from kerntest.engines.engine import enough_for
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, as_typed
 
 distributed = pytest.importorskip("distributed")
 config = pytest.importorskip("dask.config")
@@ -47,6 +47,18 @@ def test_items_run_in_other_processes(cluster):
             found = set(engine.map(lambda _: (time.sleep(0.02), os.getpid())[1], range(20)))
         assert found == pids(cluster)
         assert os.getpid() not in found
+
+
+def test_workers_name_options_as_who_asked_for_the_work_writes_them(cluster):
+    def told(_):
+        from kerntest.errors import option  # noqa: PLC0415 - runs elsewhere
+
+        return option("missing", "drop")
+
+    with kerntest.compute_on(scheduler=cluster.scheduler_address) as engine:
+        assert set(engine.map(told, range(4))) == {"missing='drop'"}
+        with as_typed():
+            assert set(engine.map(told, range(4))) == {"--missing drop"}
 
 
 def test_work_is_unpacked_once_by_each_worker_and_its_items_travel_together(cluster, monkeypatch):

@@ -56,6 +56,14 @@ SORTED = {
     "in groups, sorted within": (KIND, np.sort(RNG.normal(size=(3, 300 // 3)), axis=1).ravel()),
     "nearly sorted groups": (KIND + 0.1 * RNG.normal(size=300), KIND),
 }
+# As a table is that is sorted by one column and, where that is tied, by another.
+TIES = np.sort(RNG.gamma(2.0, size=300).round(0))
+WITHIN = TIES + 0.3 * RNG.normal(size=300)
+SORTED["one within another"] = (
+    np.repeat(np.linspace(0, 1, 60), 5),
+    np.sort(RNG.normal(size=(60, 5)) + np.linspace(0, 40, 60)[:, None], axis=1).ravel(),
+)
+SORTED["by ties"] = (TIES, WITHIN[np.lexsort([WITHIN, TIES])])
 YEARS = np.arange(1950, 2010)
 SERIES = {
     "two random walks": ((FIRST, SECOND), "'x1', 'y1'"),
@@ -94,6 +102,16 @@ def test_independent_rows_are_rarely_taken_for_series():
     rng = np.random.default_rng(5)
     for _ in range(50):
         assert "neighbouring" not in warnings_of(*rng.normal(size=(2, 60)), permutations=60, alpha=0.999)
+
+
+def test_a_table_that_is_sorted_by_one_column_and_within_it_by_another_is_no_series():
+    table = pd.DataFrame(
+        {"z": np.repeat(np.arange(30) ** 2, 10), "a": np.sort(RNG.normal(size=(30, 10)), axis=1).ravel()}
+    )
+    table["b"] = table["a"] + 0.1 * RNG.normal(size=300)
+    options = {"x_columns": "a", "y_columns": "b"}
+    assert "neighbouring" not in " | ".join(hsic_test(table, **options).warnings)
+    assert "neighbouring" in " | ".join(hsic_test(table.drop(columns="z"), **options).warnings)
 
 
 def test_the_order_of_rows_is_told_where_it_may_have_made_the_result():
