@@ -165,7 +165,7 @@ def fit_sources(rows: TrainingRows, options: UnmixOptions, progress: Progress | 
     n, width = X.shape
     asked = width if options.components is None else options.components
     with np.errstate(over="ignore", invalid="ignore"):
-        found = leading_directions(lambda part: X[part], n, asked, options.engine, progress=None)
+        found = leading_directions(lambda part: X[part], n, asked, options.engine)
     if not np.isfinite(found.trace):
         told, hint = (
             "the squares of the columns overflow",
@@ -199,7 +199,7 @@ def fit_sources(rows: TrainingRows, options: UnmixOptions, progress: Progress | 
     undetermined = tuple(_undetermined(sources, model.bandwidth, options.seed))
     warnings = tuple(_warnings(n, count, options, rotation.settled, undetermined))
     if progress is not None:
-        progress(options.restarts + 2, options.restarts + 2)
+        progress(1, 1)
     return UnmixFit(model, sources, undetermined, rotation.settled, rotation.steps, warnings)
 
 

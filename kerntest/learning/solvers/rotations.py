@@ -87,11 +87,12 @@ def negentropies(columns: Array) -> Array:
     return np.asarray(GAUSSIAN_ENTROPY - entropy + ODD * odd**2 + EVEN * (even - math.sqrt(0.5)) ** 2)
 
 
-def searched(Z: Array, start: Array) -> tuple[Array, float]:
+def searched(Z: Array, start: Array, swept: Callable[[int], None]) -> tuple[Array, float]:
     """Return a rotation from `start` on whose columns are least Gaussian, and their negentropies together.
 
-    Pair after pair is turned by the best of all angles: there are many local optima. What the sum of the entropies of
-    white columns falls by is their mutual information. Cost: O(m^2 n) time for each of 32 densities and each sweep.
+    Pair after pair is turned by the best of all angles: there are many local optima. What the sum of the entropies of white
+    columns falls by is their mutual information. Before each sweep over all pairs `swept` is told its number. Cost: O(m^2 n)
+    time for each of 32 densities and each sweep.
     """
     rows = np.linspace(0, len(Z) - 1, min(len(Z), SEARCHED_ROWS)).astype(np.intp)
     columns, W = start @ Z[rows].T, start.copy()
@@ -99,7 +100,8 @@ def searched(Z: Array, start: Array) -> tuple[Array, float]:
     cosines, sines = np.cos(angles)[:, None], np.sin(angles)[:, None]
     # How far each column was turned in all, and how far both of a pair were when it was looked at.
     turns, seen = np.zeros(len(W)), np.full((len(W), len(W)), -1.0)
-    for _ in range(SWEEPS):
+    for sweep in range(SWEEPS):
+        swept(sweep)
         largest = 0.0
         for i, j in combinations(range(len(W)), 2):
             if turns[i] + turns[j] - seen[i, j] < LEAST_TURN:
@@ -133,11 +135,14 @@ def best_start(Z: Array, restarts: int, seed: int, progress: Progress | None = N
     for place in range(restarts + 1):
         rng = np.random.default_rng((seed, place))
         start = np.linalg.qr(rng.normal(size=(m, m)))[0] if place else np.eye(m)
-        found, value = searched(Z, start)
+
+        def swept(sweep: int, before: int = place * SWEEPS) -> None:
+            if progress is not None:
+                progress(before + sweep, (restarts + 1) * SWEEPS + 1)
+
+        found, value = searched(Z, start, swept)
         if value > most:
             best, most = found, value
-        if progress is not None:
-            progress(place + 1, restarts + 2)
     return best
 
 
