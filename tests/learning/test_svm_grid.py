@@ -318,6 +318,22 @@ def test_a_path_of_costs_takes_few_systems(whole, monkeypatch):
     assert used <= 42
 
 
+@pytest.mark.parametrize("width", [0.2, 0.4])
+def test_a_path_may_begin_at_a_large_cost(width, monkeypatch):
+    # Inside: on a fine chess board nothing leads there but smaller costs.
+    monkeypatch.setattr("kerntest.learning.solvers.smoothed.WHOLE_ROWS", 150)
+    monkeypatch.setattr("kerntest.learning.solvers.smoothed.PART", 150)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 8, (900, 2))
+    signs = 2.0 * (np.floor(X).sum(axis=1) % 2) - 1
+    matrix = GivenMatrix(gaussian(X / 2.3, X / 2.3, width))
+    problem = Problem(signs, np.full(900, 1000.0), np.ones(900))
+    found, exact = CostPath(matrix, None, 10**8).at(problem), solve_hinge(matrix, problem)
+    slack = np.maximum(problem.slack(found.outputs, found.intercept), 0.0)
+    objective = 0.5 * found.coefficients @ found.outputs + 1000.0 * slack.sum()
+    assert objective <= 1.05 * exact.objective
+
+
 def test_matrices_of_some_rows_and_of_all_give_the_same_first_look(monkeypatch):
     table = frame_of(*large())
     monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
