@@ -1,6 +1,6 @@
 """Speed, as ratios to peers in one run.
 
-    python tests/benchmarks/speed.py [mmd hsic screens svm classes ridge kpca start gpu grid] [--large] [--runs 3] [--processor]
+    python tests/benchmarks/speed.py [mmd hsic screens svm classes predict ridge kpca start gpu grid] [--large] [--runs 3] [--processor]
 
 Needs the extra `benchmark`; a peer that is not installed is left out. Every figure is the median of interleaved runs of the
 whole work, in seconds of the clock or, with --processor, of processors. The ratio is to the fastest peer; below 1 kerntest
@@ -12,6 +12,7 @@ svm        a fit to a relative duality gap of 1e-6 against SVC with its default 
            1/8 to 8 medians of the distances and costs of .01 to 1000. "better" is by how much the dual objective is above that
            of SVC, relative to it
 classes    fits and predictions of many classes, one against one, against those of SVC
+predict    new rows on many support vectors against SVC, and that of scikit-learn-intelex where it is installed
 ridge      a grid of 20 lambdas and 10 bandwidths by leave-one-out against GridSearchCV(KernelRidge) with 5 folds of it
 kpca       the leading components, against the solvers of scikit-learn's KernelPCA
 start      processor time of a command against that of importing what it needs (aims: 1.5 and 2)
@@ -213,6 +214,35 @@ def classes(*, large):
             peer, what = SVC(C=C, gamma=gamma), f"{name}, gamma = {gamma:.3g}, C = {C:g}"
             yield Case(f"fit {what}", partial(machine.fit, X, y), {"SVC": partial(peer.fit, X, y)}, gap)
             yield Case(f"predict {what}", partial(machine.predict, X), {"SVC": partial(peer.predict, X)}, alike)
+
+
+def predict(*, large):
+    """Many new rows on many support vectors, one thread each."""
+    if not installed("sklearn"):
+        return
+    from sklearn.svm import SVC
+
+    kinds = {"SVC": SVC}
+    if installed("sklearnex"):
+        from daal4py import daalinit
+        from sklearnex import svm as vectorised
+
+        daalinit(1)
+        kinds["scikit-learn-intelex"] = vectorised.SVC
+    with threadpool_limits(1):
+        for n, d, C in ((2500, 20, 1.0), (4000, 20, 1.0), (4000, 20, 10.0), (4000, 5, 1.0))[: 4 if large else 2]:
+            X, new = normal(n, d), normal(5000, d, 1)
+            y = X[:, 0] + normal(n, 1, 2)[:, 0] > 0
+            bandwidth = float(np.sqrt(2 * d))
+            machine = SVM(C=C, kernel=f"gaussian({bandwidth!r})", scale="none", threads=1).fit(X, y)
+            peers = {name: kind(C=C, gamma=1 / (2 * bandwidth**2)).fit(X, y) for name, kind in kinds.items()}
+            yield Case(
+                f"predict 5,000 rows, {len(machine.fit_.support):,} support vectors, {d} columns",
+                partial(machine.predict, new),
+                {name: partial(peer.predict, new) for name, peer in peers.items()},
+                alike,
+                runs=9,
+            )
 
 
 def gap(ours, _):
@@ -418,7 +448,7 @@ def chosen_cell(X, y, ours, theirs):
     return told + "".join(f", {name} {np.mean(one.predict(X) != y):.4f}" for name, one in theirs.items())
 
 
-TABLES = {table.__name__: table for table in (mmd, hsic, screens, svm, classes, ridge, kpca, start, gpu, grid)}
+TABLES = {table.__name__: table for table in (mmd, hsic, screens, svm, classes, predict, ridge, kpca, start, gpu, grid)}
 
 
 def main():
