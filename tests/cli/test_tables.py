@@ -34,7 +34,7 @@ def tables(tmp_path, monkeypatch):
         ),
         (
             "svm classes.csv --target label",
-            [r"^  class number 0 wi\.\.\. ", r"^ +a +b +c +d +e", r"^ +l class number 9 wi\.\.\. "],
+            [r"^  class number 0 wi\.\.\. ", r"^ +a +b +c +d +e", r"^ +j class number 9 wi\.\.\. "],
         ),
         (
             "hsic apart.csv --pairwise --missing drop",
