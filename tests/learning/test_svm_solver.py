@@ -372,3 +372,15 @@ def test_few_steps_give_a_usable_solution_that_says_so(monkeypatch):
     solution = solve_indefinite(matrix, problem)
     assert (solution.converged, solution.iterations) == (False, 5)
     check_claims(matrix.matrix, problem, solution)
+
+
+def test_refinement_takes_out_what_a_ridge_leaves_in():
+    matrix, problem = clouds(60, 1.0)
+    solver = finish.Finish(matrix, problem, problems.Counter(), 1e-6, 10**9)
+    solver.refinements = 3
+    exact = checked(matrix, problem, tolerance=1e-10)
+    a = problem.signs * exact.coefficients
+    free = (a > 0) & (a < 1.0)
+    off = np.where(free, exact.coefficients + 1e-4 * np.sin(np.arange(60)), exact.coefficients)
+    refined = solver._refined(problems.DenseSystem(dense(matrix), problem, solver.counter), off, 1e-5)
+    np.testing.assert_allclose(refined, exact.coefficients, rtol=0, atol=1e-6)
