@@ -20,9 +20,9 @@ CLOSER = 1.0 + 1.0 / (32.0 * STEPS**2)
 
 
 def exponential(values: Array, factor: float = 1.0, out: Array | None = None) -> Array:
-    """Return exp(factor values), exponents at most 0 but for rounding.
+    """Return exp(factor values), of many exponents that are at most 0 but for rounding by a table.
 
-    By a table, with i = round(x / s): exp(i s) (1 + (1 + u)^2) / 2 for u = x / s - i in units of 2^14 is exp(x) but for a
+    With i = round(x / s): exp(i s) (1 + (1 + u)^2) / 2 for u = x / s - i in units of 2^14 is exp(x) but for a
     share of (s / 2)^3 / 24 = 1.2e-15, and exactly 1 at 0.
     """
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.size < TABLE_ENTRIES or not _by_table():
@@ -33,7 +33,8 @@ def exponential(values: Array, factor: float = 1.0, out: Array | None = None) ->
     whole, other = np.empty((2, step, values.shape[1]))
     for start in range(0, len(values), step):
         part, x = values[start : start + step], result[start : start + step]
-        if not factor * (part.max() if factor < 0 else part.min()) > -LOWEST:
+        least, most = sorted((factor * part.min(), factor * part.max()))
+        if not (least > -LOWEST and most < 0.5 / STEPS):
             np.exp(np.multiply(part, factor, out=x), out=x)
             continue
         np.multiply(part, factor * (STEPS * CLOSER), out=x)

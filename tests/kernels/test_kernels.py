@@ -306,3 +306,7 @@ def test_exponentials_by_a_table_are_exponentials(monkeypatch):
     distances[1, 1], distances[40:, 5] = -1e-13, 700.0
     distances[80, 6:8] = np.inf, np.nan
     np.testing.assert_allclose(exponential.exponential(distances, -1.0), np.exp(-distances), rtol=1e-14)
+    # Inner products have both signs.
+    inner = 9.0 * rng.standard_normal((90, 2000))
+    for factor in (0.5, -0.5, 1e-6):
+        np.testing.assert_allclose(exponential.exponential(inner, factor), np.exp(factor * inner), rtol=1e-14)
