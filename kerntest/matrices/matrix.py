@@ -173,8 +173,12 @@ class GaussianMatrix(Matrix):
         if kept == dtype:
             product = np.matmul(left[rows], right[columns].T, out=out)
         else:
-            # Large squares cancel in double precision; of what is left single precision is enough.
-            product = _as_asked(left[rows] @ right[columns].T, dtype, out)
+            # Large squares cancel in double precision; of what is left, a strip at a time, single precision is enough.
+            left, right = left[rows], right[columns].T
+            product = np.empty((len(left), right.shape[1]), dtype) if out is None else out
+            step = STRIP // (right.shape[1] + 1) + 4 * FEWEST_ROWS
+            for start in range(0, len(left), step):
+                np.copyto(product[start : start + step], left[start : start + step] @ right, casting="same_kind")
         if self._equal:
             # Large costs multiply what rounding makes of the zeros, which differ with the shape of the block.
             product[product > -self._equal] = 0.0
