@@ -138,17 +138,17 @@ def cost_of_ridge(
     features: str | None,
     lambdas: int,
     chosen_on: int,
-    direct: float,
+    direct: bool,
     held: float,
 ) -> Cost:
-    """Return the cost of ridge regression over some kernels and lambdas; beyond `direct`, of conjugate gradients on features."""
+    """Return the cost of ridge regression over some kernels and lambdas; unless it is `direct`, of conjugate gradients on features."""
     n, widest = float(len(points)), 0.0
     total: list[Work] = []
     if features is not None:
         size, made = _of_features(features, kernels[0], points)
         size = min(size, int(n))
         step = f"{size:,} features of {len(points):,} rows"
-        if n * size**2 <= direct:
+        if direct:
             each = added(made, {"product": 10.0 * size**2, "entry": JUDGED * lambdas * size}, times=n * len(kernels))
             return _cost("features", step, each, each, FEATURE_ARRAYS * 8 * n * size)
         some = points.take(slice(0, chosen_on)) if isinstance(points, Points) else points[:chosen_on]

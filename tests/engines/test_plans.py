@@ -270,6 +270,16 @@ def test_a_ridge_regression_takes_a_spectrum_for_each_bandwidth(counted):
     assert thin == 0.0
 
 
+def test_a_ridge_regression_that_does_not_hold_its_features_takes_some_steps(counted, monkeypatch):
+    def run():
+        return kerntest.train_ridge(rows_of(900), "wave", exclude="side", features="nystroem:40")
+
+    assert certain(counted("exp", run)) == 10 * 40 * 900
+    monkeypatch.setattr("kerntest.learning.machines.ridge_fit.DIRECT_VALUES", 40 * 900 - 1)
+    # On 900 rows lambda and the bandwidth are chosen, by ten matrices; then features are made in each step.
+    assert counted("exp", run) == pytest.approx((10 * 900**2 + 10 * 40 * 900, 10 * 900**2 + 60 * 40 * 900))
+
+
 def test_components_take_all_values_once_where_they_are_kept_and_for_each_pass_where_not(counted):
     run = functools.partial(kerntest.train_kpca, table(2000, 3))
     assert certain(counted("exp", run)) == (1 + 0.5) * 2000**2
@@ -281,7 +291,7 @@ def test_components_take_all_values_once_where_they_are_kept_and_for_each_pass_w
 
 def test_a_ridge_regression_without_room_is_refused_before_anything_is_counted():
     with pytest.raises(UndecidedError, match="kernel matrix of 30,000 rows needs"):
-        planned(lambda: kerntest.train_ridge(table(30_000, 3), "c0"))
+        planned(lambda: kerntest.train_ridge(table(30_000, 3), "c0", features="none"))
 
 
 def test_what_nobody_asks_for_is_not_counted(monkeypatch):

@@ -69,6 +69,26 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
     np.testing.assert_allclose(loaded, from_all.predict(rest, return_std=True), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("features", "rows", "direct"),
+    [
+        (None, 10**6, True),
+        ("nystroem:1000", 20_000, True),
+        ("nystroem:1000", 20_001, False),
+        ("nystroem:100", 200_000, True),
+        ("nystroem:100", 200_001, False),
+        ("nystroem:200", 300_000, False),
+        # Random waves have no other way, and a system of no more features than rows is none.
+        ("fourier:200", 300_000, True),
+        ("fourier:1000", 20_001, False),
+        ("nystroem:9000", 2714, True),
+        ("nystroem:9000", 2715, False),
+    ],
+)
+def test_many_values_of_features_are_not_held(features, rows, direct):
+    assert ridge_fit.is_direct(range(rows), features) is direct
+
+
 def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
     X, y = wave(900)
     monkeypatch.setattr(ridge_fit, "DIRECT", 0)

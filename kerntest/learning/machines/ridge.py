@@ -319,7 +319,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         told: Any = {
             "features": options.features,
             "chosen_on": min(n, ridge_fit.CHOOSING_ROWS),
-            "direct": ridge_fit.DIRECT,
+            "direct": ridge_fit.is_direct(rows, options.features),
         }
         lambdas = len(ridge_fit.LAMBDAS) if options.penalty is None else 1
         return cost_of_ridge(kernels, rows.points, lambdas=lambdas, held=held, **told)
