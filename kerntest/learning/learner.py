@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from abc import ABC, abstractmethod
@@ -68,9 +67,9 @@ ResultT = TypeVar("ResultT", bound=Any)
 _Parameters = ParamSpec("_Parameters")
 
 
-# What insists on kernel matrices, however much work they are; and how many landmarks stand for them otherwise.
+# What insists on kernel matrices, however much work they are; and how many landmarks stand for them at least.
 NO_FEATURES = "none"
-FEWEST_LANDMARKS, MOST_LANDMARKS = 200, 1000
+FEWEST_LANDMARKS = 200
 
 
 class _Kernelled:
@@ -224,8 +223,8 @@ class Learner(ABC, Generic[FitT, ResultT]):
     RESULT: ClassVar[Any]
     # Whether other rows than those that are learned from can judge it.
     JUDGED: ClassVar[bool] = True
-    # Rows times squared landmarks where features take the place of kernel matrices.
-    LANDMARKS: ClassVar[float] = 12e9
+    # Where features take the place of the kernel matrices of n rows they have (w / n)^(1 / p) landmarks: w, p, and the most.
+    LANDMARKS: ClassVar[tuple[float, int, int]] = 12e9, 2, 1000
     options: LearnerOptions
     # Whether it has a target, and whether that is one of classes.
     supervised: bool = True
@@ -267,8 +266,9 @@ class Learner(ABC, Generic[FitT, ResultT]):
         if options.features is not None or not definite or (work := self.work(rows)) <= MOST_WORK:
             self.options = options.with_features(options.asked_features)
             return ()
-        count = float(f"{math.sqrt(self.LANDMARKS / n):.1g}")
-        self.options = options.with_features(f"nystroem:{min(max(count, FEWEST_LANDMARKS), MOST_LANDMARKS):.0f}")
+        budget, power, most = self.LANDMARKS
+        count = float(f"{(budget / n) ** (1.0 / power):.1g}")
+        self.options = options.with_features(f"nystroem:{min(max(count, FEWEST_LANDMARKS), most):.0f}")
         return (told_of_work(n, work, option("features", NO_FEATURES)),)
 
     def fitted(self, fit: FitT) -> LearnerOptions:

@@ -6,6 +6,9 @@ import pytest
 
 from kerntest import SVM, DataWarning, KernelPCA, KernelRidge, compute_on, train_kpca, train_ridge, train_svm
 from kerntest.errors import UsageError
+from kerntest.learning.components.kpca import KpcaLearner
+from kerntest.learning.machines.ridge import RidgeLearner
+from kerntest.learning.machines.svm import SvmLearner
 
 pytestmark = pytest.mark.filterwarnings("ignore::kerntest.KerntestWarning")
 WORK = "kerntest.learning.learner.MOST_WORK"
@@ -71,8 +74,8 @@ def test_beyond_the_bound_features_are_taken_and_told(frame, monkeypatch, train,
     for place in ({"threads": 1}, {"memory": "2GB"}):
         with compute_on(**place):
             found = train(frame, **options)
-        # 240 rows could have more landmarks than there are rows: a thousand are the most.
-        assert found.features == "nystroem:1000"
+        # 240 rows could have more landmarks than there are rows: these are the most.
+        assert found.features == ("nystroem:2000" if train is of_ridge else "nystroem:1000")
         assert any(warning.startswith(TOLD) and warning.endswith("insists on these") for warning in found.warnings)
         assert found.feature_error is not None
     insisting = train(frame, **options, features="none")
@@ -84,12 +87,26 @@ def test_beyond_the_bound_features_are_taken_and_told(frame, monkeypatch, train,
 
 
 @pytest.mark.parametrize(
-    ("budget", "landmarks"), [(12e9, 1000), (240 * 520.0**2, 500), (240 * 560.0**2, 600), (1.0, 200)]
+    ("learner", "rows", "landmarks"),
+    [
+        (SvmLearner, 40_000, 500),
+        (SvmLearner, 36_000, 600),
+        (SvmLearner, 10**6, 200),
+        (RidgeLearner, 4_933, 2000),
+        (RidgeLearner, 190_000, 1000),
+        (RidgeLearner, 300_000, 700),
+        (RidgeLearner, 10**7, 200),
+        (KpcaLearner, 49_000, 1000),
+        (KpcaLearner, 300_000, 500),
+    ],
 )
-def test_landmarks_become_fewer_with_the_rows(frame, monkeypatch, budget, landmarks):
+def test_landmarks_become_fewer_with_the_rows(frame, monkeypatch, learner, rows, landmarks):
     monkeypatch.setattr(WORK, 1.0)
-    monkeypatch.setattr("kerntest.learning.learner.Learner.LANDMARKS", budget)
-    assert of_classes(frame).features == f"nystroem:{landmarks}"
+    budget, power, most = learner.LANDMARKS
+    # As if each of the 240 rows were many.
+    monkeypatch.setattr(learner, "LANDMARKS", (budget * 240 / rows, power, most))
+    train = {SvmLearner: of_classes, RidgeLearner: of_ridge, KpcaLearner: of_components}[learner]
+    assert train(frame).features == f"nystroem:{landmarks}"
 
 
 @pytest.mark.parametrize(

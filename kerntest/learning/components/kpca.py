@@ -260,7 +260,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
     """Components of a table; the column `color` takes no part."""
 
     COMMAND, ESTIMATOR, RESULT, JUDGED, supervised = "kpca", "KernelPCA", KpcaResult, False, False
-    LANDMARKS, work = 75e9, work_of_products
+    LANDMARKS, work = (75e9, 2, 1000), work_of_products
 
     def __init__(self, options: KpcaOptions, color: str | None = None) -> None:
         self.options: KpcaOptions = options

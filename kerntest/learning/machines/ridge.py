@@ -251,7 +251,9 @@ def train_ridge(
 class RidgeLearner(Learner[RidgeFit, RidgeResult]):
     """Regressions of one target or several, with a column of weights, and intervals of a probability."""
 
-    COMMAND, ESTIMATOR, RESULT, LANDMARKS = "ridge", "KernelRidge", RidgeResult, 6e9
+    COMMAND, ESTIMATOR, RESULT = "ridge", "KernelRidge", RidgeResult
+    # Steps over n M values find them. On 5,000 rows of a rough function 1,000 landmarks lost 0.013 of r2, and 2,000 lost 0.006.
+    LANDMARKS = 2e8, 1, 2000
     work = work_of_spectra
 
     def __init__(

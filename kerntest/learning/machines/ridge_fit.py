@@ -49,7 +49,7 @@ LAMBDA_LIMITS = 1e-75, 1e75
 NEGLIGIBLE = 1e-9
 # Up to so many rows times squared features, a bandwidth is solved through eigenvalues; beyond by conjugate gradients. So it
 # is beyond so many values of Nystroem features, which are held: 300,000 rows of 200 took 4 GB.
-DIRECT, DIRECT_VALUES = 2 * 10**10, 2 * 10**7
+DIRECT, DIRECT_VALUES = 19 * 10**9, 2 * 10**7
 # Rows on which lambda and bandwidth are chosen then.
 CHOOSING_ROWS = 2000
 CHOOSING_STREAM = 6
