@@ -110,7 +110,10 @@ class Condition:
         self.text, self.table = text, table
         self.columns: dict[str, Column] = {}
         self._tokens, self._place = list(self._read()), 0
-        self.truth = self._either()
+        try:
+            self.truth = self._either()
+        except RecursionError:
+            self._fail("too many parentheses, or `not`, within one another", "write fewer of them")
         if self._now.kind != "end":
             what = f"{shown_value(self._now.text)} after a whole condition"
             self._fail(what, "write `and` or `or` between conditions; a text stands between single quotes")

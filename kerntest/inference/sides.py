@@ -380,7 +380,16 @@ def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
     first, second = tables
     if first.n_rows != second.n_rows:
         return first, second
-    return choice.of(first, beside=second), choice.of(second, beside=first)
+    chosen = choice.of(first, beside=second), choice.of(second, beside=first)
+    if not np.array_equal(*(table.numbers() for table in chosen)):
+        # A column of this name is in both.
+        raise UsageError(
+            f"{option('where', choice.where)} chooses other rows of {first.name} than of {second.name}",
+            hint="rows are pairs: name columns that one of the two has, or that are the same in both",
+            code="usage.where",
+            where={"text": str(choice.where)},
+        )
+    return chosen
 
 
 def read_one(source: Any, reading: Reading, letter: str = "data") -> Table:

@@ -286,6 +286,21 @@ def test_rows_of_two_files_that_pair_are_chosen_together(tmp_path):
     assert both.p_value < 0.01
 
 
+def test_a_condition_that_chooses_other_rows_of_either_side_is_refused():
+    x, y = (pd.DataFrame({"g": [*pair] * 20, name: range(40)}) for pair, name in (("uv", "p"), ("vu", "q")))
+    with pytest.raises(UsageError, match="chooses other rows of x than of y$") as caught:
+        hsic_test(x, y, x_columns="p", y_columns="q", where="g == 'u'")
+    assert caught.value.code == "usage.where"
+    assert hsic_test(x, y.drop(columns="g"), x_columns="p", y_columns="q", where="g == 'u'").n == 20
+
+
+@pytest.mark.parametrize("where", ["(" * 5000 + "a > 0" + ")" * 5000, "not " * 5000 + "a > 0"])
+def test_conditions_deep_within_one_another_are_refused(where):
+    with pytest.raises(UsageError, match="too many parentheses") as caught:
+        read_table(pd.DataFrame({"a": [1.0, 2.0]}), where=where)
+    assert caught.value.code == "usage.where"
+
+
 def test_series_keep_no_gap():
     frame = pd.DataFrame({"a": np.arange(60) % 7.0, "b": np.arange(60) % 5.0, "k": np.arange(60)})
     inside = {"x_columns": "a", "y_columns": "b", "time_series": True}

@@ -532,6 +532,14 @@ def test_third_powers_that_overflow_though_the_kernels_do_not(null):
         refused(hsic_test, UndecidedError, "overflows", 1e60 * x, y, **options)
 
 
+def test_an_outlier_of_an_exponential_is_no_crash():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(1000, 3)), rng.normal(size=1000)
+    y[7] = 30.0
+    with pytest.raises(UndecidedError):
+        hsic_test(x, y, kernel_x="exponential", kernel_y="exponential")
+
+
 # Warnings
 
 

@@ -407,6 +407,8 @@ def test_rows_that_cannot_be_unmixed_are_refused():
         DataError, "data.no_columns", lambda: train_unmix(pd.DataFrame({"a": list("xyz") * 9, "b": list("uvw") * 9}))
     )
     raises(UndecidedError, "undecided.overflow", lambda: KernelICA(scale="none").fit(1e200 * rng.normal(size=(50, 2))))
+    one = rng.normal(size=(50, 3)) * [1.0, 1e300, 1.0]
+    raises(UndecidedError, "undecided.overflow", lambda: KernelICA(scale="none").fit(one))
     for few in (KernelICA(), KernelICA(components=3)):
         with pytest.warns(KerntestWarning) as caught:
             few.fit(rng.laplace(size=(18, 2)))

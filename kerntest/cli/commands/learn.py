@@ -122,8 +122,8 @@ SVM = Manual(
 @_judged(
     "--select-by",
     of=("accuracy", "balanced-accuracy", "f1", "auc", "log-loss"),
-    help="What --grid and --cv judge classes by: accuracy, the mean recall of the classes, the mean F1 of the classes, the "
-    "area under the ROC curve, or the log-loss of probabilities.",
+    help="What --grid and --cv judge classes by: accuracy, balanced-accuracy (the mean recall of the classes), f1 (their "
+    "mean F1), auc (the area under the ROC curve), or log-loss (of probabilities).",
 )
 @common.model_options(
     "for `kerntest predict`",

@@ -63,7 +63,7 @@ class Invariants(NamedTuple):
     def third_order(self) -> Array:
         """Return the eight unrestricted sums of third order, in the order of `_SUMS`."""
         t = self.trace
-        products = [t**3, t * self.diagonal_square, self.diagonal_cube, t * self.trace_square]
+        products = [t * t * t, t * self.diagonal_square, self.diagonal_cube, t * self.trace_square]
         return np.array([*products, self.diagonal_with_square, self.diagonal_form, self.trace_cube, self.entry_cubes])
 
 
@@ -88,17 +88,17 @@ def permutation_moments(a: Invariants, b: Invariants, n: int) -> Moments:
         if n >= parts
     )
     # Of values whose cubes are too small for a float nothing is known.
-    cubed = variance**1.5
-    skewness = (raw - 3.0 * mean * variance - mean**3) / cubed if cubed > 0 else 0.0
+    cubed = variance * math.sqrt(variance)
+    skewness = (raw - 3.0 * mean * variance - mean * mean * mean) / cubed if cubed > 0 else 0.0
     return Moments(float(mean), math.sqrt(variance), float(skewness))
 
 
 def _spread(m: Invariants, n: int) -> float:
-    return _difference((n - 1) * m.trace_square, m.trace**2)
+    return _difference((n - 1) * m.trace_square, m.trace * m.trace)
 
 
 def _tips(m: Invariants, n: int) -> float:
-    return _difference(n * (n + 1) * m.diagonal_square, (n - 1) * (m.trace**2 + 2.0 * m.trace_square))
+    return _difference(n * (n + 1) * m.diagonal_square, (n - 1) * (m.trace * m.trace + 2.0 * m.trace_square))
 
 
 def _difference(a: float, b: float) -> float:
@@ -238,7 +238,7 @@ class CentredKernel:
         if column is not None:
             swept = times(np.empty((self.n, 0)))
             cube, doubt = _Centred(column, hollow=self.hollow).trace_cube()
-            if doubt > CANCELLED * swept.total_square**1.5:
+            if doubt > CANCELLED * swept.total_square * math.sqrt(swept.total_square):
                 # Centring takes nearly all of the matrix away: the factor has too few digits left.
                 swept = None
         if swept is None:

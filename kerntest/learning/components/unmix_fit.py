@@ -165,13 +165,14 @@ def fit_sources(rows: TrainingRows, options: UnmixOptions, progress: Progress | 
     n, width = X.shape
     asked = width if options.components is None else options.components
     with np.errstate(over="ignore", invalid="ignore"):
-        found = leading_directions(lambda part: X[part], n, asked, options.engine)
-    if not np.isfinite(found.trace):
+        squares = float(np.square(X).sum())
+    if not np.isfinite(squares):
         told, hint = (
             "the squares of the columns overflow",
             f"leave out {option('scale', 'none')}, or divide the columns",
         )
         raise UndecidedError(told, hint=hint, code="undecided.overflow")
+    found = leading_directions(lambda part: X[part], n, asked, options.engine)
     count = len(found.values)
     _check_enough(n, width, count)
     lengths = np.sqrt(found.values / n)
