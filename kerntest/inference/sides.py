@@ -381,7 +381,7 @@ def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
     if first.n_rows != second.n_rows:
         return first, second
     chosen = choice.of(first, beside=second), choice.of(second, beside=first)
-    if not np.array_equal(*(table.numbers() for table in chosen)):
+    if not np.array_equal(chosen[0].numbers(), chosen[1].numbers()):
         # A column of this name is in both.
         raise UsageError(
             f"{option('where', choice.where)} chooses other rows of {first.name} than of {second.name}",

@@ -288,7 +288,7 @@ def test_rows_of_two_files_that_pair_are_chosen_together(tmp_path):
 
 def test_a_condition_that_chooses_other_rows_of_either_side_is_refused():
     x, y = (pd.DataFrame({"g": [*pair] * 20, name: range(40)}) for pair, name in (("uv", "p"), ("vu", "q")))
-    with pytest.raises(UsageError, match="chooses other rows of x than of y$") as caught:
+    with pytest.raises(UsageError, match=r"chooses other rows of x than of y$") as caught:
         hsic_test(x, y, x_columns="p", y_columns="q", where="g == 'u'")
     assert caught.value.code == "usage.where"
     assert hsic_test(x, y.drop(columns="g"), x_columns="p", y_columns="q", where="g == 'u'").n == 20
