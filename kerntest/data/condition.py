@@ -59,7 +59,22 @@ _TOKEN = re.compile(
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
 _KEYWORDS = {"and", "or", "not", "in", "is"}
 _TRUTH = {"true", "false"}
-_INSTEAD = {"&": "write `and`", "|": "write `or`", "!": "write `not`", "~": "write `not`"}
+_NO_PARTS = "texts are compared whole: name = 'a', or name in ('a', 'b')"
+_NO_FORMULAS = "nothing is computed; a name with blanks or signs stands between backquotes: `unit price`"
+_TWO = "`and` or `or` stands between conditions, and a text or a date between single quotes"
+# What other languages have, and what stands for it here.
+_INSTEAD = {
+    "&": "write `and`",
+    "|": "write `or`",
+    "!": "write `not`",
+    "~": f"write `not`; {_NO_PARTS}",
+    "[": "write values between parentheses: site in ('north', 'south')",
+    ";": "a comma stands between values, and `and` or `or` between conditions",
+    "between": "write both bounds: 2 <= items <= 4",
+    ")": "leave it out: nothing is opened before it",
+    "(": "there are no functions: compare a column with a value or with another column",
+} | dict.fromkeys(("like", "ilike", "contains", "startswith", "endswith", "matches", "regexp"), _NO_PARTS)
+_NOTHING = {"none", "null", "nan", "na"}
 
 
 class Truth(NamedTuple):
@@ -116,7 +131,9 @@ class Condition:
             self._fail("too many parentheses, or `not`, within one another", "write fewer of them")
         if self._now.kind != "end":
             what = f"{shown_value(self._now.text)} after a whole condition"
-            self._fail(what, "write `and` or `or` between conditions; a text stands between single quotes")
+            self._fail(
+                what, _INSTEAD.get(self._now.text.casefold(), _TWO) if self._now.kind in {"word", "mark"} else _TWO
+            )
 
     def _read(self) -> Iterator[_Token]:
         """Yield the pieces of the text, and its end."""
@@ -125,8 +142,7 @@ class Condition:
             begins, found = len(self.text) - len(self.text[at:].lstrip()), _TOKEN.match(self.text, at)
             if found is None:
                 mark, quoted = rest[0], rest[0] in "'\"`"
-                usual = "names with blanks or signs stand between backquotes: `unit price`"
-                hint = "close it with the same sign" if quoted else _INSTEAD.get(mark, usual)
+                hint = "close it with the same sign" if quoted else _INSTEAD.get(mark, _NO_FORMULAS)
                 raise self._error(f"{mark} is not closed" if quoted else f"{mark!r} has no meaning here", hint, begins)
             kind = str(found.lastgroup)
             piece = found[kind]
@@ -212,7 +228,8 @@ class Condition:
         if token.kind not in {"number", "text", "quoted", "word"} or token.is_word(*_KEYWORDS):
             ends = token.kind == "end"
             what = "a value is missing at the end" if ends else f"{token.text!r} instead of a value"
-            self._fail(what, f"write a column, a number or 'a text', {_such_as()}")
+            usual = f"write a column, a number or 'a text', {_such_as()}"
+            self._fail(what, f"one of {', '.join(_SIGNS)} stands between values" if token.kind == "sign" else usual)
         self._place += 1
         return token
 
@@ -237,6 +254,12 @@ class Condition:
             token.text, table.name, table.names, f"condition for rows: no column of {table.name} is {token.text!r}"
         )
         error.where |= {"text": self.text, "position": token.at + 1}
+        if token.text.casefold() in _NOTHING:
+            error.hint = "write `is missing` or `is not missing`"
+        elif any(one.is_category and token.text in one.levels for one in table.columns):
+            error.hint = f"a text stands between single quotes: {_quoted(token.text)}"
+        elif self.columns and token.kind == "word" and not str(error.hint).endswith("?"):
+            error.hint = f"{error.hint}; a text stands between single quotes"
         raise error
 
     def _named(self, token: _Token) -> Column:
@@ -318,6 +341,11 @@ class Condition:
         return Truth.of(np.append(levels, False)[column.values], column.missing)
 
 
+def _quoted(text: str) -> str:
+    """Return a text as it stands in a condition."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def _such_as() -> str:
     """Return an example."""
     return f"such as {option('where', 'year == 2009 and price > 0')}"
@@ -331,5 +359,5 @@ def _of_truth(column: Column) -> bool:
 def _shown(column: Column) -> str:
     """Return a comparison of a column with a value that it could have."""
     name = column.name if _PLAIN_NAME.fullmatch(column.name) else f'"{column.name}"'
-    value = {"number": "0", "date": "'2025-12-31'"}.get(column.kind, f"'{(column.levels or ('a',))[0]}'")
+    value = {"number": "0", "date": "'2025-12-31'"}.get(column.kind, _quoted((column.levels or ("a",))[0]))
     return f"{name} == {value}"

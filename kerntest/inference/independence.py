@@ -367,7 +367,7 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
         raise DataError(
             f"{table.name}, {table.place(row)}: a row is left out here, inside the series, which would close the gap and shift "
             "all lags",
-            hint="test a stretch without gaps; fill in values that are missing",
+            hint=f"test a stretch without gaps, by {option('where')} and not {option('sample')}; fill in missing values",
             code="data.gap",
             where=table.where(row),
         )

@@ -133,10 +133,13 @@ class Way:
         if work > PATIENCE * MOST_WORK:
             # Of each of the tables.
             few = int(float(f"{math.sqrt(MOST_WORK / work) * n * self.sides / 2:.1g}"))
+            part = f"{option('where')} or {option('sample', few)} takes a part of the rows"
+            if option("time-series", True) in self.needs_matrices:
+                part = f"{option('where')} takes a stretch of some {few:,} rows, by a column of the time"
             raise UndecidedError(
                 f"the exact test of {n:,} rows takes {show_times(work * 5e-10, work * 5e-10)} on two processors, and "
                 f"{self.needs_matrices[0]} has no other",
-                hint=f"{option('where')} or {option('sample', few)} takes a part of the rows; {option('method', 'exact')} insists",
+                hint=f"{part}; {option('method', 'exact')} insists",
                 code="undecided.work",
             )
         return ()

@@ -6,6 +6,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
+from learning.files_to_apply import rows
 
 import kerntest
 from kerntest import DataWarning, KerntestError, hsic_test, inspect_table, mmd_test, predict_file, read_table, train_svm
@@ -14,28 +15,10 @@ from kerntest.errors import DataError, UsageError
 TODAY = "2024-05-01"
 
 
-def mixed_rows(count):
-    """Return a table with a column of every kind, and texts that are hard to cut at the right place."""
-    rng = np.random.default_rng(0)
-    angle = rng.uniform(0, 2 * np.pi, count)
-    return pd.DataFrame(
-        {
-            "id": np.arange(count),
-            "size": np.round(np.cos(angle) + 0.3 * rng.normal(size=count), 4),
-            "note": [f'text "{k}"' + ("\nmore" if k % 7 == 0 else "") for k in range(count)],
-            "fixed": np.full(count, 2.5),
-            "colour": rng.choice(["red", "green", "1", "a,b"], count),
-            "flag": rng.choice(["true", "false"], count),
-            "day": (np.datetime64("2024-01-01") + (150 * (1 + np.sin(angle))).astype(int)).astype(str),
-            "weight": np.round(100 * rng.normal(size=count), 2),
-        }
-    )
-
-
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """Return 300 rows with columns of every kind, as a frame and as a CSV file; every tenth weight is missing."""
-    frame = mixed_rows(300).drop(columns=["note"])
+    frame = rows(300).drop(columns=["note"])
     frame["unit price"] = np.arange(300) % 7 / 2
     frame.loc[frame["id"] % 10 == 3, "weight"] = np.nan
     path = tmp_path_factory.mktemp("rows") / "rows.csv"
@@ -142,8 +125,26 @@ def test_percents_units_and_codes_are_compared_as_they_are_read(tmp_path):
         ("3 > 2", 1, "two values and no column", "name a column"),
         ("3 is missing", 1, "'3' is no column", "name one"),
         ("size > colour", 6, "cannot be compared", "one kind"),
-        ("size > > 0", 8, "'>' instead of a value", "write a column"),
-        ("__import__('os')", 11, "after a whole condition", "between conditions"),
+        ("size > > 0", 8, "'>' instead of a value", "^one of ==, =, !="),
+        ("size => 0", 7, "'>' instead of a value", "^one of ==, =, !="),
+        ("__import__('os')", 11, "after a whole condition", "no functions"),
+        ("colour != red", 11, "no column of .* is 'red'", "^a text stands between single quotes: 'red'$"),
+        ("colour in (red, green)", 12, "no column of .* is 'red'", "^a text stands between single quotes: 'red'$"),
+        (
+            "colour = mauve",
+            10,
+            "no column of .* is 'mauve'",
+            "^the columns are .*; a text stands between single quotes$",
+        ),
+        ("colour = colr", 10, "no column of .* is 'colr'", r"^did you mean 'colour'\?$"),
+        ("weight == None", 11, "no column of .* is 'None'", "^write `is missing` or"),
+        ("size between 0 and 1", 6, "'between' after", "^write both bounds: 2 <= items <= 4$"),
+        ("id*2 > 7", 3, "'\\*' has no meaning", "^nothing is computed; .* between backquotes"),
+        ("colour =~ 'r'", 9, "'~' has no meaning", "texts are compared whole: name = 'a'"),
+        ("colour LIKE 'r%'", 8, "'LIKE' after", "^texts are compared whole"),
+        ("id in [1, 2]", 7, "'\\[' has no meaning", "^write values between parentheses"),
+        ("id > 2)", 7, "'\\)' after", "^leave it out"),
+        ("day > 2024-03-01", 11, "'-03' after", "a text or a date between single quotes"),
         ("", 1, "a value is missing", "write a column"),
     ],
 )
@@ -202,7 +203,7 @@ def test_a_sample_is_uniform_nested_and_told_by_its_seed(table):
     "choice", [{"where": "weight > 0 and colour = 'red'"}, {"sample": 60}, {"where": "flag", "sample": 50}]
 )
 def test_files_in_pieces_have_the_rows_of_whole_ones(tmp_path, ending, choice):
-    frame = mixed_rows(500)
+    frame = rows(500)
     train_svm(frame.drop(columns=["id", "note"]), "weight", task="regress", output=tmp_path / "m.kt")
     data, whole = tmp_path / f"new.{ending}", tmp_path / "whole.csv"
     frame = frame.assign(flag=frame["flag"] == "true")
@@ -231,7 +232,7 @@ def test_files_in_pieces_have_the_rows_of_whole_ones(tmp_path, ending, choice):
 
 
 def test_a_condition_on_a_column_that_the_model_does_not_know(tmp_path):
-    frame = mixed_rows(200)
+    frame = rows(200)
     train_svm(frame[["size", "weight"]], "weight", task="regress", output=tmp_path / "m.kt")
     frame.assign(share=[f"{k % 50}%" for k in range(200)]).to_csv(tmp_path / "new.csv", index=False)
     predict_file(tmp_path / "m.kt", tmp_path / "new.csv", output=tmp_path / "p.csv", where="share >= '49%'", block=2000)
@@ -306,8 +307,9 @@ def test_series_keep_no_gap():
     inside = {"x_columns": "a", "y_columns": "b", "time_series": True}
     assert hsic_test(frame, where="k >= 10 and k < 50", **inside).n == 40
     for gap in ({"where": "k < 20 or k > 30"}, {"sample": 40}):
-        with pytest.raises(DataError, match="inside the series"):
+        with pytest.raises(DataError, match="inside the series") as caught:
             hsic_test(frame, **gap, **inside)
+        assert "by where= and not sample=" in caught.value.hint
 
 
 def test_messages_name_rows_as_the_file_has_them(tmp_path):

@@ -104,6 +104,7 @@ def test_more_rows_than_there_is_room_for(groups, most):
         hsic_joint(table, "*", permutations=5)
     assert (caught.value.exit_code, caught.value.code) == (4, "undecided.memory")
     assert "hsic_pairs" in caught.value.hint
+    assert caught.value.hint.endswith(f"by sample={most}")
 
 
 @pytest.mark.parametrize("kernel", ["linear", "polynomial(3)", "delta"])

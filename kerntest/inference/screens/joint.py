@@ -19,7 +19,7 @@ import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import UndecidedError, either, shown_argument, telling
+from kerntest.errors import UndecidedError, either, option, shown_argument, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
 from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Reading, Scale
@@ -135,8 +135,8 @@ def hsic_joint(
     if n > most:
         raise UndecidedError(
             f"the joint test of {d} groups holds {d} whole matrices: {n:,} rows are more than {most:,}",
-            hint=f"test the pairs with {either('--pairwise', 'hsic_pairs')}, which has no such limit, or a random sample of "
-            f"{most:,} rows",
+            hint=f"test the pairs with {either('--pairwise', 'hsic_pairs')}, which has no such limit, or a random part, by "
+            f"{option('sample', most)}",
             code="undecided.memory",
         )
     families = [shared.kernel(variable) for variable in variables]
