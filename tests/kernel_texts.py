@@ -11,7 +11,7 @@ named = st.one_of(
         for name in ("student-t", "rational-quadratic", "periodic")
     ),
     st.tuples(positive, st.floats(1e-75, 100)).map(lambda two: f"matern({two[0]}, nu={two[1]!r})"),
-    st.sampled_from(["linear", "delta", "matern", "periodic"]),
+    st.sampled_from(["linear", "delta", "matern", "periodic", "mahalanobis(gaussian + 2, 0.1)"]),
     st.tuples(st.integers(1, 1000), positive, st.floats(-1e75, -1e-75) | st.just(0)).map(
         lambda three: f"polynomial({three[0]}, {three[1]}, {three[2]!r})"
     ),

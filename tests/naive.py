@@ -93,6 +93,24 @@ def additive(x, y, bandwidths=(1.0,)):
     return numbers + sum(a == b for a, b in zip(x[p:], y[p:], strict=True))
 
 
+def mahalanobis(x, y, share=0.01, covariance=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))):
+    """Return x'Ay; S + share diag(S) = LL', whose triangles are solved by substitution: x'Ay = <L^-1 x, L^-1 y>."""
+    S = [[value * (1 + share * (i == j)) for j, value in enumerate(line)] for i, line in enumerate(covariance)]
+    L = [[0.0] * len(S) for _ in S]
+    for i in range(len(S)):
+        for j in range(i + 1):
+            rest = S[i][j] - sum(L[i][k] * L[j][k] for k in range(j))
+            L[i][j] = math.sqrt(rest) if i == j else rest / L[j][j]
+
+    def solved(row):
+        z = []
+        for i, value in enumerate(row):
+            z.append((value - sum(L[i][k] * z[k] for k in range(i))) / L[i][i])
+        return z
+
+    return inner(solved(x), solved(y))
+
+
 naive_kernels = {
     "gaussian": gaussian,
     "laplacian": laplacian,
@@ -107,6 +125,7 @@ naive_kernels = {
     "delta": delta,
     "hamming": hamming,
     "additive": additive,
+    "mahalanobis": mahalanobis,
 }
 
 

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-ADDITIVE, NORMALISE = "additive", "normalise"
+ADDITIVE, MAHALANOBIS, NORMALISE = "additive", "mahalanobis", "normalise"
 DISTANCES = "gaussian", "laplacian", "laplacian2", "student-t", "rational-quadratic", "matern", "periodic"
-NAMES: tuple[str, ...] = (*DISTANCES, "linear", "polynomial", "exponential", "delta", "hamming", ADDITIVE)
+NAMES: tuple[str, ...] = (*DISTANCES, "linear", "polynomial", "exponential", "delta", "hamming", ADDITIVE, MAHALANOBIS)
 
 ALIASES: dict[str, str] = {
     "rbf": "gaussian",

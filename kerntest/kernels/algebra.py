@@ -18,7 +18,18 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.kernels import ADDITIVE, NORMALISE
-from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points, raised, refuse_overflow, refused
+from kerntest.kernels.base import (
+    Array,
+    BandwidthRule,
+    Columns,
+    CovarianceRule,
+    Kernel,
+    Pairs,
+    Points,
+    raised,
+    refuse_overflow,
+    refused,
+)
 
 Kind: TypeAlias = Literal["numeric", "discrete"]
 
@@ -370,11 +381,21 @@ class OnColumns(Modified):
 
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
         """Return this kernel with each missing bandwidth set to rule(metric, columns of the table)."""
+        return self.with_parts((self.kernel.resolve(rule, self._of_table(columns)),))
+
+    def whitened(self, rule: CovarianceRule, columns: Columns | None = None) -> Kernel:
+        """Return this kernel with each matrix that a covariance has to give from rule(columns of the table)."""
+        return self.with_parts((self.kernel.whitened(rule, self._of_table(columns)),))
+
+    def _of_table(self, columns: Columns | None) -> Columns:
+        """Return the columns by their positions in the table, of which `columns` are those that this kernel is given."""
         inner = self.bound
-        if columns is not None:
-            numeric, categories = (tuple(all_of[c] for c in some) for all_of, some in zip(columns, inner, strict=True))
-            inner = Columns(numeric, categories)
-        return self.with_parts((self.kernel.resolve(rule, inner),))
+        if columns is None:
+            return inner
+        numeric, categories = (
+            tuple(all_of[c] for c in some) for all_of, some in zip(columns[:2], inner[:2], strict=True)
+        )
+        return Columns(numeric, categories, inner.root)
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the kernel of the columns, for every pair."""

@@ -74,6 +74,12 @@ class BandwidthChooser:
             self._known[key] = quantiles
         return self._known[key]
 
+    def covariance(self, columns: Columns | None) -> Array:
+        """Return the covariance of the named numeric columns (None: all), with divisor n. Cost: O(n p^2)."""
+        rows = self._seen(columns).numeric
+        deviations = rows - rows.mean(axis=0)
+        return np.asarray(deviations.T @ deviations / len(rows))
+
     def median(self, metric: Metric, columns: Columns | None) -> float:
         """Return the median heuristic: the median of the non-zero distances in the kernel's own metric."""
         points = self._seen(columns)

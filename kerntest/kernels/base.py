@@ -40,13 +40,18 @@ MOST_HALVINGS = 2
 # From so many rows on one pass over a tile for all columns saves more than the time that loading it takes.
 MANY_ROWS = 4000
 BandwidthRule: TypeAlias = Callable[[Metric, "Columns | None"], float]
+CovarianceRule: TypeAlias = Callable[["Columns | None"], "Array"]
 
 
 class Columns(NamedTuple):
-    """Positions of a group of columns: `numeric` among the numeric ones, `categories` among the category ones."""
+    """Positions of a group of columns: `numeric` among the numeric ones, `categories` among the category ones.
+
+    The numeric ones are multiplied by a matrix of as many rows, whose float64 bytes are `root`, if it is not empty.
+    """
 
     numeric: tuple[int, ...]
     categories: tuple[int, ...]
+    root: bytes = b""
 
 
 class Points:
@@ -110,7 +115,10 @@ class Points:
             whole, rows = self._whole
             return whole.select(columns).take(rows)
         if columns not in self._selected:
-            chosen = Points(self.numeric[:, list(columns.numeric)], self.codes[:, list(columns.categories)])
+            numeric = self.numeric[:, list(columns.numeric)]
+            if columns.root:
+                numeric = numeric @ np.frombuffer(columns.root).reshape(len(columns.numeric), -1)
+            chosen = Points(numeric, self.codes[:, list(columns.categories)])
             self._selected[columns] = chosen.by_columns()
         return self._selected[columns]
 
@@ -490,6 +498,10 @@ class Kernel(ABC):
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
         """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
         return self.with_parts(tuple(part.resolve(rule, columns) for part in self.parts))
+
+    def whitened(self, rule: CovarianceRule, columns: Columns | None = None) -> Kernel:
+        """Return this kernel with each matrix that a covariance has to give from that of the columns, rule(columns)."""
+        return self.with_parts(tuple(part.whitened(rule, columns) for part in self.parts))
 
     def __call__(self, x: Points | Array, y: Points | Array | None = None) -> Array:
         """Return the dense kernel matrix, shape (len(x), len(y)). For tests and small data."""

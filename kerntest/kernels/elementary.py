@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.kernels import ADDITIVE, algebra
-from kerntest.kernels.algebra import POSITIVE, Domain, Expression, Kind, check_number, format_number
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.kernels import ADDITIVE, MAHALANOBIS, algebra
+from kerntest.kernels.algebra import NOT_NEGATIVE, POSITIVE, Domain, Expression, Kind, check_number, format_number
 from kerntest.kernels.base import Array, Columns, Metric, Pairs, Points, raised, refuse_overflow, refused
 from kerntest.kernels.exponential import exponential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.kernels.base import BandwidthRule, Kernel
+    from kerntest.kernels.base import BandwidthRule, CovarianceRule, Kernel
 
 FINITE: Domain = ("finite", lambda _: True)
 WHOLE: Domain = ("a whole number from 1 to 1000", lambda value: value.is_integer() and 1 <= value <= 1000)
@@ -462,3 +463,77 @@ class Additive(Expression):
     def __str__(self) -> str:
         """Return additive(bandwidths)."""
         return _call(self.name, list(map(format_number, self.bandwidths)))
+
+
+# Eigenvalues of a correlation matrix below this share of the largest are rounding.
+SINGULAR = 1e-12
+
+
+@dataclass(frozen=True)
+class Mahalanobis(algebra.OnColumns):
+    """k(W x, W y) of numeric columns with W'W = A, the inverse of their covariance S: x'Ay for the linear kernel.
+
+    A = (S + share diag(S))^-1, so that the kernel is that of the Mahalanobis distance or product, and the same whatever the
+    units of the columns; without a share whatever their linear combinations. S is that of the pooled or training rows.
+    """
+
+    name = MAHALANOBIS
+    formula = "<Wx,Wy> or k(Wx,Wy), W'W = (S + share diag(S))^-1, S the covariance of the columns"
+    remark = "compares means as Hotelling's test does; around a kernel of distances all that it sees"
+
+    kernel: Expression = Linear()
+    share: float = 0.01
+
+    def __post_init__(self) -> None:
+        """Check the kernel and the share."""
+        object.__setattr__(self, "share", check_number(self.share, self.name, "share", NOT_NEGATIVE))
+        if self.kernel.kinds != {"numeric"} or any(isinstance(leaf, algebra.OnColumns) for leaf in self.kernel.leaves):
+            hint = "a kernel of numbers, such as mahalanobis(gaussian), and each once"
+            raise refused(
+                f"'{self.kernel}' cannot stand in {self.name}", hint, "kernel_argument", value=str(self.kernel)
+            )
+
+    @property
+    def leaves(self) -> list[Expression]:
+        """Itself: what it is made of sees other columns."""
+        return [self]
+
+    @classmethod
+    def usage(cls) -> str:
+        """Return how to write the kernel."""
+        return f"{cls.name}(kernel=linear, share={cls.share:g})"
+
+    def unbound(self) -> UsageError:
+        """Return the error of a kernel that is asked for values before it knows the rows."""
+        hint = "mmd_test, hsic_test, SVM, KernelRidge and KernelPCA find it from their rows"
+        return refused(f"the kernel '{self}' has no covariance yet", hint, "unbound_kernel")
+
+    def whitened(self, rule: CovarianceRule, columns: Columns | None = None) -> Expression:
+        """Return the kernel with W, the symmetric root of A: D^-1/2 (R + share I)^-1/2 for S = D^1/2 R D^1/2."""
+        covariance = rule(columns)
+        spread = np.sqrt(covariance.diagonal())
+        values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
+        values += self.share
+        if not values[0] > SINGULAR * values[-1]:
+            raise UndecidedError(
+                f"the kernel '{self}' has no matrix: the covariance of the {len(values):,} numeric columns is singular",
+                hint=f"{replace(self, share=0.01)} adds a share of the variances, or leave out columns that follow from others",
+                code="undecided.singular_covariance",
+            )
+        root = (vectors / np.sqrt(values)) @ vectors.T / spread[:, None]
+        return replace(self, columns=Columns(tuple(range(len(root))), (), root.tobytes()))
+
+    def enclosed(self, at_least: int) -> str:
+        """Return the text, which needs no parentheses."""
+        del at_least
+        return str(self)
+
+    def __str__(self) -> str:
+        """Return mahalanobis(kernel, share)."""
+        inner = [] if self.kernel == Linear() else [str(self.kernel)]
+        return _call(self.name, [*inner, format_number(self.share)])
+
+
+def by_covariance(kernel: Kernel) -> bool:
+    """Say whether some part of a kernel takes its matrix from a covariance."""
+    return isinstance(kernel, Mahalanobis) or any(map(by_covariance, kernel.parts))

@@ -10,6 +10,7 @@ The grammar; spaces are free, names fold case and take `_` for `-`:
     product  = power ("*" power)*
     power    = operand (("^" | "**") number)?
     operand  = number | name ("(" argument ("," argument)* ")")? | "normalise" "(" sum ")" | "(" sum ")"
+             | "mahalanobis" ("(" (sum | (sum ",")? ("share" "=")? number) ")")?
     argument = (name "=")? number
 
 `str(kernel)` writes it. The reader descends by hand and evaluates nothing but numbers.
@@ -22,16 +23,20 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 from kerntest.errors import UsageError, shown_argument, suggest
-from kerntest.kernels import ADDITIVE, ALIASES, NAMES, NORMALISE, algebra, canonical
+from kerntest.kernels import ADDITIVE, ALIASES, MAHALANOBIS, NAMES, NORMALISE, algebra, canonical
 from kerntest.kernels.algebra import AdditiveSum, ColumnGroups, ColumnName, Expression, OnColumns
 from kerntest.kernels.base import Columns, Kernel, refused
-from kerntest.kernels.elementary import Additive, Atom, Gaussian, Hamming, Linear, Periodic, Polynomial
+from kerntest.kernels.elementary import Additive, Atom, Gaussian, Hamming, Linear, Mahalanobis, Periodic, Polynomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 # A new kernel is one class, and its name in `kernels/__init__`.
-KERNELS: dict[str, type[Atom | Additive]] = {name: Atom.NAMED.get(name, Additive) for name in NAMES}
+KERNELS: dict[str, type[Atom | Additive | Mahalanobis]] = {
+    **{name: Atom.NAMED[name] for name in NAMES if name in Atom.NAMED},
+    ADDITIVE: Additive,
+    MAHALANOBIS: Mahalanobis,
+}
 
 # Far below Python's own limit; nobody writes, or reads, fifty parentheses within each other.
 DEEPEST = 50
@@ -42,6 +47,7 @@ NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9
 SIGNED = re.compile(rf"[+-]?\s*({NUMBER.pattern}|(nan|inf(inity)?)\b)", re.IGNORECASE)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z][A-Za-z0-9_]*)*")
 SPACE = re.compile(r"\s*")
+SHARE = re.compile(r"share\s*=", re.IGNORECASE)
 POWER = re.compile(r"\^|\*\*")
 # What stands before a mark or the end: it may begin with a name in quotes, in which a doubled quote stands for one.
 QUOTED = r"(?P<quote>['\"`])(?P<name>(?:(?!(?P=quote)).|(?P=quote){2})*+)(?P=quote)"
@@ -215,9 +221,26 @@ class _Reader:
                     break
             self.close(opened)
             return Additive(tuple(bandwidths))
+        if issubclass(named, Mahalanobis):
+            return self.mahalanobis(start, opened)
         values, places = self.arguments(named)
         self.close(opened)
         return self.built(lambda: named(**values), at=self.position, places=places)
+
+    def mahalanobis(self, start: int, opened: int) -> Mahalanobis:
+        """Read a kernel, its share, or both; a number alone is the share."""
+        given: dict[str, Any] = {}
+        share = self.match(SHARE)
+        if share is None and not self.at(")"):
+            given["kernel"] = kernel = self.sum()
+            if isinstance(kernel, algebra.Constant):
+                given = {"share": kernel.value}
+            elif self.accept(","):
+                share = self.match(SHARE) or ","
+        if share is not None:
+            given["share"] = self.number("a share of the variances", f"write {Mahalanobis.usage()}")
+        self.close(opened)
+        return self.built(lambda: Mahalanobis(**given), at=start)
 
     def arguments(self, kernel: type[Atom]) -> tuple[dict[str, float], dict[str, int]]:
         """Read the arguments of a kernel up to the closing parenthesis; return their values and places."""
@@ -427,6 +450,8 @@ def _localised(expression: Expression, columns: Columns) -> Expression:
     They would compare all columns of the group; the positions are those within the group. Kernels of numbers see
     nothing but numeric columns anyhow.
     """
+    if isinstance(expression, Mahalanobis):
+        return expression
     if isinstance(expression, (OnColumns, AdditiveSum)):
         raise _bound_already(expression)
     if isinstance(expression, Additive):
@@ -441,7 +466,7 @@ def plain(kernel: Kernel) -> Kernel:
     """Return the kernel of the first group of columns, without its columns."""
     if isinstance(kernel, ColumnGroups):
         kernel = kernel.parts[0]
-    return kernel.kernel if isinstance(kernel, OnColumns) else kernel
+    return kernel.kernel if isinstance(kernel, OnColumns) and not isinstance(kernel, Mahalanobis) else kernel
 
 
 def is_additive(kernel: Kernel) -> bool:

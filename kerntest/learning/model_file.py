@@ -60,8 +60,19 @@ from numpy.typing import NDArray
 from kerntest import __version__
 from kerntest.data.source import PARQUET_MAGIC, open_file, unreadable
 from kerntest.dataclass import dataclass
-from kerntest.errors import DataError, ModelError, UsageError, either, listed, one_line, option, shown_value
+from kerntest.errors import (
+    DataError,
+    ModelError,
+    UndecidedError,
+    UsageError,
+    either,
+    listed,
+    one_line,
+    option,
+    shown_value,
+)
 from kerntest.kernels.base import Array, Kernel, Points
+from kerntest.kernels.elementary import by_covariance
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.training_rows import Classes, ConstantColumn
@@ -434,7 +445,15 @@ def _kernel(file: ModelFile, encoder: Encoder) -> Kernel:
         raise damaged(file.name, f"its kernel {text!r} cannot be read: {error.message}") from error
     if kernel.free:
         raise damaged(file.name, f"its kernel {text!r} has no bandwidth")
-    return kernel
+    if not by_covariance(kernel):
+        return kernel
+    S = np.array(encoder.covariance)
+    if not len(S) or (S != S.T).any() or not (S.diagonal() > 0.0).all():
+        raise damaged(file.name, f"its kernel {text!r} needs the covariance of its columns, symmetric and positive")
+    try:
+        return kernel.whitened(encoder.covariance_of)
+    except UndecidedError as error:
+        raise damaged(file.name, error.message) from error
 
 
 def _check_points(points: Points, encoder: Encoder, model: str) -> None:

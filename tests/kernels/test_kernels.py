@@ -1,6 +1,7 @@
 """What every kernel must do, in every layout of pairs and on a GPU: held against a double loop over rows."""
 
 import json
+import math
 import pickle
 import subprocess
 import sys
@@ -26,12 +27,40 @@ MORE = (
 )  # fmt: skip
 CASES = UNBOUND | {text: naive_of(text) for text in MORE} | GROUPED
 CASES["*: additive(0.5, 1, 2)"] = lambda x, y: naive.additive(x, y, (0.5, 1.0, 2.0))
+S = ((2.0, 0.9, 0.0), (0.9, 1.0, -0.3), (0.0, -0.3, 0.5))
+
+
+def covariance(columns):
+    return np.array(S) if columns is None else np.array(S)[np.ix_(columns.numeric, columns.numeric)]
+
+
+def product(x, y, share=0.01, seen=slice(0, 3)):
+    return naive.mahalanobis(x[seen], y[seen], share, [line[seen] for line in S[seen]])
+
+
+def distance(x, y, share):
+    """The Mahalanobis distance: that of the linear kernel from itself."""
+    return math.sqrt(max(product(x, x, share) - 2 * product(x, y, share) + product(y, y, share), 0.0))
+
+
+CASES |= {
+    "mahalanobis": product,
+    "mahalanobis(0) + 0.5*gaussian(1.5)": lambda x, y: product(x, y, 0) + 0.5 * naive.gaussian(x[:3], y[:3], 1.5),
+    "mahalanobis(gaussian(1.5), 0.1)": lambda x, y: math.exp(-(distance(x, y, 0.1) ** 2) / 4.5),
+    "mahalanobis(0.3*laplacian2(2) + polynomial(2))^2": lambda x, y: (
+        (0.3 * math.exp(-distance(x, y, 0.01) / 2) + (product(x, y) + 1) ** 2) ** 2
+    ),
+    "weight, depth: mahalanobis(0.5)*laplacian(2); price: linear": lambda x, y: (
+        x[0] * y[0] * product(x, y, 0.5, slice(1, 3)) * naive.laplacian(x[1:3], y[1:3], 2.0)
+    ),
+}
 
 
 def case(text):
     """Return the kernel of a text; one of columns for the table of three numbers and two codes."""
     kernel = kernel_of(text)
-    return bind(kernel, NUMERIC, CATEGORIES).kernel if text.startswith("*:") else kernel
+    unbound = ":" in text and text not in GROUPED
+    return (bind(kernel, NUMERIC, CATEGORIES).kernel if unbound else kernel).whitened(covariance)
 
 
 def rows_of(points):
@@ -100,6 +129,7 @@ def test_its_text_reads_back(kernel):
     again = parse_kernel(str(kernel))
     if ": " in str(kernel):
         again = bind(again, NUMERIC, CATEGORIES).kernel
+    again = again.whitened(covariance)
     assert (again, hash(again), str(again)) == (kernel, hash(kernel), str(kernel))
     assert not kernel.free
     assert kernel.resolve(None) == kernel
@@ -283,7 +313,7 @@ def test_the_catalogue_says_how_each_is_written(capsys):
     for name, entry in entries.items():
         assert entry["formula"]
         assert entry["remark"]
-        assert str(parse_kernel(name)) == name
+        assert str(parse_kernel(name)).removesuffix("(0.01)") == name
 
 
 def test_exponentials_by_a_table_are_exponentials(monkeypatch):

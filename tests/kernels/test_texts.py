@@ -36,6 +36,12 @@ from kerntest.errors import UndecidedError, UsageError
         ("((gaussian))", "gaussian"),
         ("linear\n+\tdelta", "linear + delta"),
         ("additive(1,2,3)", "additive(1, 2, 3)"),
+        ("Mahalanobis()", "mahalanobis(0.01)"),
+        ("mahalanobis(.5)*linear", "mahalanobis(0.5)*linear"),
+        ("mahalanobis(share = 0)", "mahalanobis(0)"),
+        ("mahalanobis(2*rbf(1) + linear)^2", "mahalanobis(2*gaussian(1) + linear, 0.01)^2"),
+        ("mahalanobis(matern(nu=2.5), share=0.1)", "mahalanobis(matern(nu=2.5), 0.1)"),
+        ("mahalanobis(linear, 0.1)", "mahalanobis(0.1)"),
         ("age,income : gaussian(1.5);city:delta", "age, income: gaussian(1.5); city: delta"),
         ("'a,b;c:d*', \"it's\", `\"` : linear", "'a,b;c:d*', it's, '\"': linear"),
         ("'it''s': linear", "it's: linear"),
@@ -50,7 +56,7 @@ def test_read_and_print(text, printed):
     assert hash(parse_kernel(printed)) == hash(read)
 
 
-NAMES = "gaussian laplacian laplacian2 student-t rational-quadratic matern periodic linear polynomial exponential delta hamming additive"
+NAMES = "gaussian laplacian laplacian2 student-t rational-quadratic matern periodic linear polynomial exponential delta hamming additive mahalanobis"
 ALIASES = "rbf student rq poly"
 
 
@@ -68,6 +74,17 @@ ERRORS = [
     ("additive(-1)", 10, "bandwidth of additive must be positive, not -1, at character 10", "found from the data"),
     ("additive(1 2)", 12, "unexpected '2' at character 12", "joined by"),
     ("additive(", 10, "a bandwidth is missing at character 10", "write additive"),
+    ("mahalanobis(delta)", 1, "'delta' cannot stand in mahalanobis", r"such as mahalanobis\(gaussian\)"),
+    ("mahalanobis(additive)", 1, "'additive' cannot stand in mahalanobis", "a kernel of numbers"),
+    ("2*mahalanobis(mahalanobis + 1)", 3, r"'mahalanobis\(0.01\) \+ 1' cannot stand in", "each once"),
+    ("mahalanobis(linear, -1)", 1, "share of mahalanobis must be zero or positive, not -1", "`kerntest kernels`"),
+    ("mahalanobis(0.1, linear)", 16, "unexpected ','", "joined by"),
+    (
+        "mahalanobis(linear, share)",
+        21,
+        "a share of the variances is missing",
+        r"write mahalanobis\(kernel=linear, share=0.01\)",
+    ),
     ("gaussian(1e-200)", 10, "bandwidth of gaussian must be between 1e-75 and 1e", "found from the data"),
     ("matern(1, 101)", 11, "nu of matern must be positive and at most 100, not 101", "`kerntest kernels`"),
     ("student-t(1, df=0)", 17, "df of student-t must be positive, not 0", "`kerntest kernels`"),
@@ -196,6 +213,9 @@ def test_overflow_is_an_error_that_names_the_kernel(text):
 def test_what_is_open_has_no_values():
     with pytest.raises(UsageError, match="has no bandwidth yet"):
         parse_kernel("linear + laplacian")(np.eye(2))
+    with pytest.raises(UsageError, match="has no covariance yet") as caught:
+        parse_kernel("linear + mahalanobis")(np.eye(2))
+    assert "mmd_test" in caught.value.hint
     for text in ("price: gaussian", "additive(1)"):
         with pytest.raises(UsageError, match="but not of which table"):
             parse_kernel(text)(np.eye(2))

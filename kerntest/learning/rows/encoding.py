@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Column, Table
     from kerntest.data.written_values import Form
-    from kerntest.kernels.base import Array, Codes, Kernel
+    from kerntest.kernels.base import Array, Codes, Columns, Kernel
     from kerntest.kernels.text import Bound
 
 
@@ -93,12 +93,14 @@ class Encoder:
 
     The columns are in the order of the training table; `na` are the words that stood for a missing value there. With
     `scale` "standardize" numbers and dates have mean 0 and standard deviation 1 over the training rows (divisor n); with
-    "together" all columns are divided by one number, so that 1 is their mean variance.
+    "together" all columns are divided by one number, so that 1 is their mean variance. `covariance` is that of the
+    numeric features where the kernel needs it.
     """
 
     columns: tuple[ColumnSpec, ...]
     scale: Scale
     na: tuple[str, ...] = MISSING
+    covariance: tuple[tuple[float, ...], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,6 +121,11 @@ class Encoder:
         """Return a kernel with the columns that each of its parts sees."""
         numeric, categories = ([one.name for one in specs] for specs in (self.numeric, self.categories))
         return bind(kernel, numeric, categories)
+
+    def covariance_of(self, columns: Columns | None) -> Array:
+        """Return the covariance of numeric features (None: of all)."""
+        whole = np.array(self.covariance)
+        return whole if columns is None else whole[np.ix_(columns.numeric, columns.numeric)]
 
     @classmethod
     def fit(cls, table: Table, scale: Scale) -> tuple[Encoder, Points, dict[str, str]]:
@@ -248,6 +255,8 @@ class Encoder:
             return "columns must be one column or more, each with a name of its own"
         if self.scale == "none" and any((column.centre, column.spread) != (0.0, 1.0) for column in self.columns):
             return "scale must be 'standardize' where a column has a centre or a spread"
+        if self.covariance and {len(self.covariance), *map(len, self.covariance)} != {len(self.numeric)}:
+            return "covariance must have a line and a column for each numeric column"
         return None
 
 

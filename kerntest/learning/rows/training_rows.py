@@ -29,7 +29,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, UsageError, either, listed, option, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
-from kerntest.kernels.elementary import Hamming
+from kerntest.kernels.elementary import Hamming, by_covariance
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import TRAINING_PART, Encoder, level_codes
 
@@ -270,6 +270,7 @@ def choose_kernel(
             raise UsageError(told, hint="leave out one of the two", code="usage.bandwidth_twice")
         rule = "in the kernel"
     chooser = BandwidthChooser(points, options.seed)
+    bound = bound.whitened(chooser.covariance)
 
     def chosen(metric: Metric, columns: Columns | None) -> float:
         # Beside numbers, a bandwidth that is given is theirs.
@@ -305,6 +306,8 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     """Return the rows of a table with their kernel: its open bandwidths are medians, unless one is given."""
     encoder, points, reasons = Encoder.fit(labelled.features, options.scale)
     chosen = choose_kernel(options, encoder, points, reasons)
+    if by_covariance(chosen.kernel):
+        encoder = replace(encoder, covariance=tuple(map(tuple, chosen.chooser.covariance(None).tolist())))
     left_out, warnings = (*reasons, *chosen.unused), (*reasons.values(), *encoder.told_of_one_unit(points))
     return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 

@@ -200,7 +200,7 @@ def attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...] | No
         return [((column,), _with_kink(values, np.abs(one), kernel.chosen_bandwidth)) for column, one in moved]
     if isinstance(kernel, (Constant, kernels.Hamming, kernels.Delta)):
         return []
-    if isinstance(kernel, OnColumns):
+    if isinstance(kernel, OnColumns) and not isinstance(kernel, kernels.Mahalanobis):
         if kernel.only_sees_ties:
             raise _refused(kernel, "of numbers has no pre-images: it only tells equal ones from others")
         inner = tuple(columns[place] for place in kernel.columns.numeric)
