@@ -44,6 +44,35 @@ def coco(K, L):
     return solve(K, L)[0]
 
 
-def relabelled(K, L, permutations):
-    """Return it with row i of x paired with row p[i] of y, for every permutation p."""
-    return np.array([coco(K, np.asarray(L)[np.ix_(p, p)]) for p in permutations])
+def relabelled(K, L, permutations, measure=coco):
+    """Return a measure with row i of x paired with row p[i] of y, for every permutation p."""
+    return np.array([measure(K, np.asarray(L)[np.ix_(p, p)]) for p in permutations])
+
+
+def penalty(K):
+    """Return the penalty of a side: 0.03 n^(-1/4) of the trace of its centred kernel matrix."""
+    return 0.03 * len(K) ** -0.25 * np.trace(doubly_centred(K))
+
+
+def leading(K, count):
+    """Return HKH of its first eigenvectors alone."""
+    values, vectors = np.linalg.eigh(doubly_centred(K))
+    return (vectors[:, -count:] * values[-count:]) @ vectors[:, -count:].T
+
+
+def kcc(K, L, count=None):
+    """Return the largest singular value of (K~ + p I)^(-1/2) K~^(1/2) L~^(1/2) (L~ + q I)^(-1/2), by the eigenvalues of its square."""
+    smooth = [
+        np.linalg.solve(one + p * np.eye(len(one)), one)
+        for one, p in ((leading(side, count or len(side)), penalty(side)) for side in (K, L))
+    ]
+    return np.sqrt(np.abs(np.linalg.eigvals(smooth[0] @ smooth[1])).max())
+
+
+def kmi(K, L, count=None):
+    """Return -1/2 log det(I - K~ L~ / (v w)) with v and w the largest eigenvalues of K~ and L~ and the penalties."""
+    sides = [leading(side, count or len(side)) for side in (K, L)]
+    v, w = (
+        np.linalg.eigvalsh(doubly_centred(one))[-1] + penalty(side) for one, side in zip(sides, (K, L), strict=True)
+    )
+    return -0.5 * np.linalg.slogdet(np.eye(len(K)) - sides[0] @ sides[1] / (v * w))[1]

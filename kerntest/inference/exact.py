@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.independence_record import IndependenceResult
 
-Statistic: TypeAlias = Literal["hsic", "coco"]
+Statistic: TypeAlias = Literal["hsic", "coco", "kcc", "kmi"]
 
 # Random permutations work on whole matrices: so many entries of all of them together (1 GB).
 DENSE_ENTRIES = 2**27
@@ -59,7 +59,7 @@ class RunOfTest:
     def __init__(self, options: Options, threads: int | None, statistic: Statistic = "hsic") -> None:
         self.started, self.engine = time.perf_counter(), engines.engine_of(threads)
         self.options, self.adapted = options, tuple[str, ...]()
-        if statistic == "coco":
+        if statistic != "hsic":
             self.options = replace(options, estimator="biased")
         elif options.null == "gamma" and options.estimator == "unbiased":
             self.options = replace(options, estimator="biased")
@@ -91,7 +91,9 @@ class RunOfTest:
     ) -> dict[str, Any]:
         """Return the fields that the records of all tests of two sides have."""
         return {
-            "statistic": verdict.found.estimate(self.options.estimator) if verdict.coco is None else verdict.coco,
+            "statistic": verdict.found.estimate(self.options.estimator)
+            if verdict.spectral is None
+            else verdict.spectral,
             "estimator": self.options.estimator,
             "p_value": verdict.p_value,
             "alpha": self.options.alpha,
@@ -109,7 +111,7 @@ class RunOfTest:
         *,
         members: int,
         further: Callable[[], Sequence[Step]] = tuple,
-        coco: bool = False,
+        statistic: Statistic = "hsic",
     ) -> None:
         """Tell the plan of a test, and of what is computed further, and find the engine on which it fits into the memory.
 
@@ -126,7 +128,7 @@ class RunOfTest:
             )
         if not count_wanted(n):
             return
-        steps = step_of_test(sides, self.options, members=members, coco=coco), *further()
+        steps = step_of_test(sides, self.options, members=members, statistic=statistic), *further()
 
         def held(threads: int) -> float:
             return TABLE_BYTES * float(n) * columns - SPARED_BYTES + max(step.held(threads) for step in steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from kerntest.data.diagnostics import order_warnings
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
-from kerntest.inference.explain.coco import coco_verdict
+from kerntest.inference.explain.cross_covariance import spectral_verdict
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
 from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
@@ -19,7 +19,7 @@ from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, 
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.kernels.elementary import moved_to_origin
 from kerntest.report.results.independence_record import IndependenceResult, KernelPair
-from kerntest.report.summaries.test_summary import independence_sentence
+from kerntest.report.summaries.test_summary import SPECTRAL, independence_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,9 +86,11 @@ def hsic_test(
         each with up to three bandwidths, pairs of one kind judged by one p-value. Text and boolean columns get a kernel of their own in a product.
     bandwidth : "auto", "median", float or sequence of float
         For bandwidths that the kernels leave open, in units of the scaled columns.
-    statistic : "hsic" or "coco"
-        HSIC, the sum of all squared singular values of the cross-covariance operator of x and y, or COCO, the largest
-        one (Gretton et al. 2005): for one pair of kernels, by random permutations.
+    statistic : "hsic", "coco", "kcc" or "kmi"
+        HSIC, the sum of all squared singular values of the cross-covariance operator of x and y; COCO, the largest one; or,
+        of operators that are normalised, KCC, the largest one, which is the regularised kernel canonical correlation
+        (Fukumizu, Bach and Gretton 2007), and KMI, -1/2 sum_i log(1 - s_i^2), the kernel mutual information (Gretton et al.
+        2005). All but HSIC are for one pair of kernels, by random permutations.
     estimator : "unbiased" or "biased"
         Which estimate of HSIC is tested (Song et al. 2012, eq. 5; Gretton et al. 2008, eq. 4).
     null : "permutation", "moments", "gamma", "spectral" or "pearson"
@@ -176,7 +178,7 @@ def hsic_test(
     True
     """
     one_of("resampling", resampling, ("shifts", "random"))
-    one_of("statistic", statistic, ("hsic", "coco"))
+    one_of("statistic", statistic, get_args(exact.Statistic))
     usual = "permutation" if null is None else null
     options = Options(estimator, usual, permutations, alpha, scale, seed, resampling, judge)
     exact_only = {
@@ -194,7 +196,7 @@ def hsic_test(
         option("permutations"): permutations != PERMUTATIONS,
     }
     kernels = kernel_x, kernel_y
-    single = options.null != "permutation" or statistic == "coco"
+    single = options.null != "permutation" or statistic != "hsic"
     way = Way.of(method, features, exact_only, kernels=kernels, bandwidth=bandwidth, single=single, beside=beside)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
     reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides)
@@ -232,11 +234,11 @@ def hsic_test(
         relabellings=test.different(permutations),
     )
     left, right = family.sides()
-    points, coco = (moved_to_origin(first.points, left), moved_to_origin(second.points, right)), statistic == "coco"
+    points = moved_to_origin(first.points, left), moved_to_origin(second.points, right)
     both = [(points[0], left), (points[1], right)]
-    run.prepare("hsic", both, len(first.names + second.names), members=len(family.members), coco=coco)
+    run.prepare("hsic", both, len(first.names + second.names), members=len(family.members), statistic=statistic)
     test = replace(test, points=points, engine=run.engine)
-    verdict = coco_verdict(test, family) if coco else verdict_of(test, family)
+    verdict = verdict_of(test, family) if statistic == "hsic" else spectral_verdict(test, family, statistic)
     result = independence_result(
         run,
         verdict,
@@ -300,7 +302,8 @@ def independence_result(
         columns_y=used[1],
         hsic_unbiased=verdict.found.unbiased,
         hsic_biased=verdict.found.biased,
-        coco=verdict.coco,
+        coco=verdict.spectral if statistic == "coco" else None,
+        penalties=verdict.penalties,
         witness_correlation=verdict.witness_correlation,
         lags=verdict.lags,
         columns_left_out=tuple(dict.fromkeys(left_out)),
@@ -333,13 +336,13 @@ def _check_statistic(
         f"{option('time-series', True)} tests rows in the order of time",
         f"{option('statistic', 'hsic')} judges several bandwidths together",
     )
-    coco = "the constrained covariance is tested for one pair of kernels: give one bandwidth"
-    one_of_them = f"leave out {option('time-series', True)}, or {option('statistic', 'coco')}"
+    called = "" if statistic == "hsic" else SPECTRAL[statistic][0]
+    one_of_them = f"leave out {option('time-series', True)}, or {option('statistic', statistic)}"
     refusals = (
         (
             "time_series",
-            time_series and statistic == "coco",
-            "the shift test of series is one of HSIC, not of COCO",
+            time_series and called,
+            f"the shift test of series is one of HSIC, not of {statistic.upper()}",
             one_of_them,
         ),
         (
@@ -349,7 +352,12 @@ def _check_statistic(
             f"leave out {option('null')} and {option('resampling')}, or {option('time-series', True)}",
         ),
         ("min_lag", min_lag is not None and not time_series, "min_lag is for time series", series),
-        ("bandwidth_family", statistic == "coco" and several, coco, only),
+        (
+            "bandwidth_family",
+            called and several,
+            f"the {called} is tested for one pair of kernels: give one bandwidth",
+            only,
+        ),
     )
     for code, refused, message, hint in refusals:
         if refused:

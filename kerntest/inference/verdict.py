@@ -73,7 +73,8 @@ class Verdict(NamedTuple):
     relabelled: Array | None = None
     warnings: tuple[str, ...] = ()
     judged: Judged | None = None
-    coco: float | None = None
+    spectral: float | None = None
+    penalties: tuple[float, float] | None = None
     witness_correlation: float | None = None
     lags: Lags | None = None
 

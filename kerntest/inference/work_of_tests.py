@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kerntest.engines.plan import added
-from kerntest.inference.explain.coco import MOST_COLUMNS, SMALL_RANK
+from kerntest.inference.explain.cross_covariance import MOST_COLUMNS, MOST_DIRECTIONS, SMALL_RANK
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TILE, TOGETHER_ROWS
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine
     from kerntest.engines.plan import Work
+    from kerntest.inference.exact import Statistic
     from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel, Points
 
@@ -64,7 +65,7 @@ class Step(NamedTuple):
         return cls(what, held, work, work if most is None else most)
 
 
-def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, coco: bool = False) -> Step:
+def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, statistic: Statistic = "hsic") -> Step:
     """Return what a test with so many members in its family takes."""
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
@@ -77,9 +78,9 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, c
         every = (work_of_values([kernel], points) for points, kernels in sides for kernel in kernels)
         return added(*every, {"entry": SWEPT_ENTRIES * matrices}, times=times * pairs)
 
-    if coco:
+    if statistic != "hsic":
         what = f"{counted} as products of few columns, under {permutations:,} random permutations"
-        return Step.of(what, partial(shifted_bytes, n, 1, 1, 1), *_coco(sides, permutations))
+        return Step.of(what, partial(shifted_bytes, n, 1, 1, 1), *_spectral(sides, permutations, statistic))
     if options.null != "permutation":
         # So many vectors a matrix is multiplied with at once, and the diagonal beside those of a cubic trace; in all more.
         probes = {"moments": 2, "pearson": 2, "spectral": 1}.get(options.null, 0)
@@ -180,12 +181,17 @@ def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Wor
     return found[0], found[1], math.isfinite(ranks[0][1] * ranks[1][1])
 
 
-def _coco(sides: Sequence[Side], permutations: int) -> tuple[Work, Work]:
-    """Return least and most of the constrained covariance: of many columns some steps of Lanczos for each permutation."""
+def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) -> tuple[Work, Work]:
+    """Return least and most of a measure by singular values: of many columns some steps of Lanczos for each permutation."""
     n = len(sides[0][0])
     ranks = [min(expected_rank(kernels[0], points, TOLERANCE)[0], n, MOST_COLUMNS) for points, kernels in sides]
     factors = added(*(_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True)))
-    if 2 * math.prod(ranks) <= SMALL_RANK * sum(ranks):
+    if statistic != "coco":
+        whole = added(
+            *({"spectrum": float(rank) ** 3, "product": n * rank * (rank + MOST_DIRECTIONS)} for rank in ranks)
+        )
+        factors, ranks = added(factors, whole), [min(rank, MOST_DIRECTIONS) for rank in ranks]
+    if statistic == "kmi" or 2 * math.prod(ranks) <= SMALL_RANK * sum(ranks):
         each: Work = {
             "product": n * math.prod(ranks),
             "gather": n * ranks[1],

@@ -31,7 +31,11 @@ def levels(n, count):
 AT_THE_MEDIAN = {"kernel": "gaussian", "bandwidth": "median"}
 TESTS = {
     "mmd": {"auto": {}, "median": AT_THE_MEDIAN, "median, moments": {**AT_THE_MEDIAN, "null": "moments"}},
-    "hsic": {"auto": {}, "moments": {"null": "moments"}},
+    "hsic": {
+        "auto": {},
+        "moments": {"null": "moments"},
+        **{name: {"statistic": name} for name in ("coco", "kcc", "kmi")},
+    },
 }
 CASES = {
     "mmd": {

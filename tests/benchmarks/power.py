@@ -37,6 +37,7 @@ OURS = {
     "hsic": {
         "kerntest": {},
         "gaussian at the median": {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"},
+        **{name: {"statistic": name} for name in ("coco", "kcc", "kmi")},
     },
 }
 

@@ -237,6 +237,7 @@ CASES = {
     "two variables, moments": lambda: hsic(*sides, null="moments", kernel_x="laplacian", kernel_y="laplacian"),
     "two variables, random permutations": lambda: hsic(*sides, **one_kernel, resampling="random", permutations=100),
     "covariance": lambda: hsic(*sides, statistic="coco", permutations=200),
+    "canonical correlation": lambda: hsic(*sides, statistic="kcc", permutations=200),
     "a screen": lambda: screened(0.0),
     "a screen with missing values": lambda: screened(0.1),
     "a selection": lambda: kerntest.hsic_select(frame(300, "abcd"), "d", permutations=100).to_dict()["selected"],

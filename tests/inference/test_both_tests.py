@@ -407,7 +407,7 @@ OF_PAIRS = [
     {"x_columns": "weight:city", "y_columns": "price,new,sold"},
     {"scale": "none", "kernel_x": "normalise(polynomial(2))", "kernel_y": "exponential(0.1)", "exclude": "sold"},
     {"time_series": True, "min_lag": 3},
-    {"statistic": "coco", "permutations": 30},
+    *({"statistic": name, "permutations": 30} for name in ("coco", "kcc", "kmi")),
 ]
 EACH = [*((test, options) for test in TESTS for options in REPORTED), *((hsic_test, options) for options in OF_PAIRS)]
 

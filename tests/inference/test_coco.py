@@ -1,4 +1,4 @@
-"""The constrained covariance against the generalised eigenvalue problem that defines it."""
+"""Measures by singular values against dense matrices: COCO against the eigenvalue problem that defines it, KCC and KMI."""
 
 import naive_coco
 import numpy as np
@@ -10,8 +10,10 @@ from two_variables import arrays
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.errors import UndecidedError, UsageError
+from kerntest.inference.explain.cross_covariance import CrossCovariance
+from kerntest.kernels.base import Points
 
-MODULE = "kerntest.inference.explain.coco"
+MODULE = "kerntest.inference.explain.cross_covariance"
 KERNELS = [
     ("gaussian(1)", "gaussian(0.7)"),
     ("gaussian(20)", "gaussian(0.3)"),
@@ -24,17 +26,17 @@ CASES = [(n, p, kernels) for kernels in KERNELS for n, p in ((4, 2), (12, 1), (4
 CASES += [(400, 2, KERNELS[0])]
 
 
-def coco_of(x, y, kernels, **options):
+def coco_of(x, y, kernels, statistic="coco", **options):
     kernel_x, kernel_y = kernels
     options = {"kernel_x": kernel_x, "kernel_y": kernel_y, "scale": "none", "permutations": 20, "seed": 1} | options
-    return hsic_test(x, y, statistic="coco", **options)
+    return hsic_test(x, y, statistic=statistic, **options)
 
 
-def relabelled(K, L, permutations, seed):
+def relabelled(K, L, permutations, seed, measure=naive_coco.coco):
     """Return the value, and those of random permutations of the rows of y."""
     n, rng = len(K), np.random.default_rng((seed, 0))
     drawn = [np.arange(n), *(rng.permutation(n) for _ in range(permutations - 1))]
-    return naive_coco.relabelled(K, L, drawn)
+    return naive_coco.relabelled(K, L, drawn, measure)
 
 
 def functions(path):
@@ -144,3 +146,71 @@ def test_kernels_that_are_not_positive_definite_or_overflow_are_refused(monkeypa
     with pytest.raises(UndecidedError, match="negative eigenvalues") as refusal:
         coco_of(x, y, (indefinite, "linear"))
     assert refusal.value.code == "undecided.indefinite_matrix"
+
+
+NORMALISED = {"kcc": naive_coco.kcc, "kmi": naive_coco.kmi}
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+@pytest.mark.parametrize(("n", "p", "kernels"), CASES)
+def test_normalised_measures_and_their_null_are_those_of_dense_matrices(name, n, p, kernels):
+    x, y = arrays(n, p, 2, strength=0.3, seed=n + p)
+    permutations = 4 if n > 100 else 20
+    found = coco_of(x, y, kernels, name, permutations=permutations)
+    K, L = (parse_kernel(text)(side) for text, side in zip(kernels, (x, y), strict=True))
+    # The directions that count are those of most variance.
+    measure = NORMALISED[name] if n <= 300 else lambda K, L: NORMALISED[name](K, L, 300)
+    values = relabelled(K, L, permutations, 1, measure)
+    assert_close(found.statistic, values[0])
+    assert_close([found.null.mean, found.null.standard_deviation], [values.mean(), values.std()], scale=values[0])
+    assert found.p_value == np.mean(values >= values[0] * (1 - 1e-9))
+    assert_close(found.penalties, [naive_coco.penalty(K), naive_coco.penalty(L)])
+    assert (found.statistic_name, found.coco) == (name, None)
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+def test_of_many_directions_those_of_most_variance_count_and_what_is_lost_is_told(name, monkeypatch):
+    monkeypatch.setattr(f"{MODULE}.MOST_DIRECTIONS", 6)
+    x, y = arrays(80, 3, 2, strength=0.5)
+    found = coco_of(x, y, KERNELS[0], name)
+    K, L = (parse_kernel(text)(side) for text, side in zip(KERNELS[0], (x, y), strict=True))
+    assert_close(found.statistic, NORMALISED[name](K, L, 6))
+    assert any(warning.startswith("x: the 6 directions of most variance") for warning in found.warnings)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.4, 1.0])
+def test_of_two_columns_and_linear_kernels_they_are_functions_of_the_correlation(strength):
+    """KCC is the correlation, shrunk, and KMI nearly the mutual information of two Gaussians; neither ends at infinity."""
+    x, y = arrays(90, strength=strength)
+    y = x if strength == 1.0 else y
+    shrunk = np.corrcoef(x.ravel(), y.ravel())[0, 1] / (1 + 0.03 * 90**-0.25)
+    assert_close(coco_of(x, y, ("linear", "linear"), "kcc").statistic, abs(shrunk))
+    assert_close(coco_of(x, y, ("linear", "linear"), "kmi").statistic, -0.5 * np.log1p(-(shrunk**2)))
+    # The units of a kernel do not matter, nor do those of a column.
+    assert_close(coco_of(x, 7 * y, ("5*linear", "linear"), "kcc").statistic, abs(shrunk))
+
+
+@pytest.mark.parametrize("most", [300, 6])
+@pytest.mark.parametrize(
+    ("name", "kernels"), [("coco", KERNELS[0]), *((name, k) for name in NORMALISED for k in KERNELS)]
+)
+def test_functions_are_those_of_their_coefficients_and_each_other(name, kernels, most, monkeypatch):
+    """Inside, as pictures alone use the coefficients: f = K~ alpha, and f is the smoothed g, g the smoothed f."""
+    monkeypatch.setattr(f"{MODULE}.MOST_DIRECTIONS", most)
+    x, y = arrays(60, 2, 2, strength=0.5)
+    bound, points = [parse_kernel(text) for text in kernels], (Points.of(x), Points.of(y))
+    found = CrossCovariance(tuple(bound), points, name).functions()
+    K, L = (
+        naive_coco.leading(kernel(side), most if name != "coco" else 60)
+        for kernel, side in zip(bound, (x, y), strict=True)
+    )
+    sides = ((K, found.alpha, found.f, found.g), (L, found.beta, found.g, found.f))
+    for kernel, (matrix, coefficients, own, other), side in zip(bound, sides, (x, y), strict=True):
+        np.testing.assert_allclose(
+            naive_coco.doubly_centred(kernel(side)) @ coefficients, own, atol=1e-6 * np.abs(own).max()
+        )
+        smoothed = matrix @ other
+        if name == "kcc":
+            smoothed = np.linalg.solve(matrix + naive_coco.penalty(kernel(side)) * np.eye(60), smoothed)
+        assert np.corrcoef(smoothed, own)[0, 1] == pytest.approx(1.0, abs=1e-9)
+    assert found.correlation > 0

@@ -9,6 +9,7 @@ from kerntest.errors import UndecidedError, UsageError
 
 CURVES = ("moments", "gamma", "spectral", "pearson")
 SERIES, COCO = {"time_series": True}, {"statistic": "coco", "permutations": 20}
+KCC = COCO | {"statistic": "kcc"}
 X_AND_Y, NO_INTEGER = (
     {"x_columns": "weight,depth", "y_columns": "depth,price"},
     "^min_lag must be a whole number of at least 1",
@@ -25,7 +26,7 @@ def refused(error, message, *data, code=None, **options):
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
-        ({"statistic": "cocoo"}, "^statistic must be hsic or coco, not 'cocoo'$", "statistic"),
+        ({"statistic": "cocoo"}, "^statistic must be hsic or coco or kcc or kmi, not 'cocoo'$", "statistic"),
         ({"x_columns": "colour"}, "^column 'colour' is not in x$", "unknown_column"),
         ({"y_columns": "colour"}, "^column 'colour' is not in y$", "unknown_column"),
         ({"exclude": "colour"}, "^column 'colour' is not in x or y$", "unknown_column"),
@@ -43,6 +44,10 @@ def refused(error, message, *data, code=None, **options):
         (COCO | {"kernel_x": "gaussian", "bandwidth": [1, 2]}, "one bandwidth", "bandwidth_family"),
         # The shift test is one of HSIC: a result must not carry the name of another statistic.
         (COCO | SERIES, "series", "time_series"),
+        (KCC | SERIES, "^the shift test of series is one of HSIC, not of KCC$", "time_series"),
+        (KCC | {"null": "moments"}, "the kernel canonical correlation has the permutation null", "null"),
+        (KCC | {"kernel_x": "polynomial(2, 1, -1)"}, "the kernel canonical correlation needs", "indefinite_kernel"),
+        (KCC | {"bandwidth": [1, 2]}, "the kernel canonical correlation is tested for one pair", "bandwidth_family"),
     ],
     ids=str,
 )

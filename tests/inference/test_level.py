@@ -47,10 +47,11 @@ CASES = {
 RELABELLINGS = {"n = 200": 200, "5 against 60": 260, "d = 1": 200, "d = 10": 200, "d = 100": 200}
 MEDIAN = {"bandwidth": "median"}
 WAYS = {"auto": {}, "gaussian": MEDIAN, "biased": MEDIAN | {"estimator": "biased"}, "moments": {"null": "moments"}}
+WAYS |= {name: {"statistic": name} for name in ("kcc", "kmi")}
 # The family takes ten times as long: in the quick suite the one kernel that is cheap, on fewer data sets.
 QUICK, REPETITIONS = 60, 300
 TRIED = [(case, "gaussian") for case in CASES if case not in {"d = 10", "d = 100"}]
-TRIED += [("n = 12, two values", "biased"), ("d = 1", "biased")]
+TRIED += [("n = 12, two values", "biased"), ("d = 1", "biased"), ("n = 25, rounded", "kcc"), ("n = 25, rounded", "kmi")]
 LONGER = [
     *TRIED,
     ("d = 10", "gaussian"),

@@ -168,9 +168,10 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
 )
 @_test(
     "--statistic",
-    of=("hsic", "coco"),
-    help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
-    "strongest one, for one pair of kernels.",
+    of=("hsic", "coco", "kcc", "kmi"),
+    help="hsic sums all ways in which functions of x and y go together. For one pair of kernels: coco, the constrained "
+    "covariance, is the strongest one; kcc, the kernel canonical correlation, the strongest correlation, which finds fine "
+    "patterns; kmi is the kernel mutual information.",
 )
 @common.test_options("nystroem:200", "shifts")
 @_many("--pairwise", is_flag=True, help="Test every pair of columns, or those between --x and --y, and rank them.")

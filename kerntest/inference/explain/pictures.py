@@ -1,7 +1,7 @@
 """Files of a test: its witness functions as tables, and pictures of its null distribution, rows, witness and columns.
 
 w(z) = mean_x k(z, x) - mean_y k(z, y) is positive where X is denser and negative where Y is; MMD is its norm (Gretton
-et al. 2012, section 2.3). f(x) and g(y) of unit norm have the largest covariance, see `coco`.
+et al. 2012, section 2.3). f(x) and g(y) of unit norm have the largest covariance, see `cross_covariance`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from kerntest.errors import UsageError
 from kerntest.inference import exact
-from kerntest.inference.explain.coco import CrossCovariance, coco_function
+from kerntest.inference.explain.cross_covariance import CrossCovariance, witness_function
 from kerntest.inference.explain.differences import common_number, moved
 from kerntest.inference.sides import names_apart
 from kerntest.kernels.base import Points
@@ -280,14 +280,15 @@ def pair_figure(analysis: exact.IndependenceAnalysis) -> Any:
         rows = np.sort(rng.choice(n, ROWS_DRAWN, replace=False))
     x, y = Side(analysis, 0, rows), Side(analysis, 1, rows)
     heading, remark, caption = "The rows", panels.thinning(len(rows), n), ""
-    statistic = {"hsic": f"HSIC ({result.estimator})", "coco": "COCO"}[result.statistic_name]
+    name = result.statistic_name
+    statistic = f"HSIC ({result.estimator})" if name == "hsic" else name.upper()
     title = "If x and y were independent"
     drawn: list[panels.Panel] = [partial(draw_null, analysis=analysis, statistic=statistic, title=title, noun="pairs")]
     # Others have no space of functions.
     if functions := all(kernel.positive_definite for kernel in kernels):
-        found = CrossCovariance(kernels, (x.drawn, y.drawn)).functions()
-        x.take_function(found.f, partial(coco_function, kernels[0], x.drawn, found.alpha))
-        y.take_function(found.g, partial(coco_function, kernels[1], y.drawn, found.beta))
+        found = CrossCovariance(kernels, (x.drawn, y.drawn), "kcc" if name == "kcc" else "coco").functions()
+        x.take_function(found.f, partial(witness_function, kernels[0], x.drawn, found.alpha))
+        y.take_function(found.g, partial(witness_function, kernels[1], y.drawn, found.beta))
         told = f"; f(x) and g(y) have correlation {number(found.correlation, 2)}"
         heading += told if found.value > 0 else ": no function of x varies with one of y"
         caption = f"f(x) and g(y) are those of the kernels {shortened_kernel(result.kernel)}"

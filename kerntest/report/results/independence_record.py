@@ -94,9 +94,9 @@ class IndependenceResult(StatisticResult):
     schema : str
         "kerntest.hsic/1".
     statistic : float
-        What was tested: the estimate of HSIC named by `estimator`, or COCO, for the named kernels.
+        What was tested: the estimate of HSIC named by `estimator`, COCO, KCC or KMI, for the named kernels.
     statistic_name : str
-        "hsic" or "coco".
+        "hsic", "coco", "kcc" or "kmi".
     estimator : str
         "unbiased" or "biased".
     p_value : float
@@ -121,7 +121,9 @@ class IndependenceResult(StatisticResult):
     coco : float or None
         The constrained covariance, where it was asked for.
     witness_correlation : float or None
-        Pearson's correlation of the witness functions f(x) and g(y) that belong to it.
+        Pearson's correlation of the witness functions f(x) and g(y) that belong to the largest singular value.
+    penalties : tuple of (float, float) or None
+        What KCC and KMI are regularised by, in units of the kernel matrices of x and y: 0.03 n^(-1/4) of the trace of HKH.
     lags : Lags or None
         For time series.
     columns_left_out : tuple of str
@@ -153,6 +155,7 @@ class IndependenceResult(StatisticResult):
     lags: Lags | None
     method: str = "exact"
     approximation: PairApproximation | None = None
+    penalties: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -281,6 +281,15 @@ def joint_sentence(p_value: float, alpha: float, groups: int) -> str:
     return decided(p_value, alpha, f"The {groups} groups are not jointly independent", none)
 
 
+# What measures other than HSIC are called, and what they are.
+SPECTRAL = {
+    "coco": ("constrained covariance", "the largest covariance of functions f(x) and g(y)"),
+    "kcc": ("kernel canonical correlation", "the largest regularised correlation of functions f(x) and g(y)"),
+    "kmi": ("kernel mutual information", "in nats, which adds up all correlations of functions of x and y"),
+}
+PENALTY_TOLD = "a share of 0.03 n^(-1/4) of the variance"
+
+
 def independence_summary(result: pair_record.IndependenceResult) -> Summary:
     """Return the result of an independence test in words."""
     kernels = [visible(shortened_kernel(kernel)) for kernel in (result.kernel_x, result.kernel_y)]
@@ -295,12 +304,16 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
         errors = f"{number(made.kernel_error_x, 2)} on x", f"{number(made.kernel_error_y, 2)} on y"
         lines.append(_features(made.kind, f"{made.features.rpartition(':')[2]} {{}} a side", *errors))
     estimates = _estimates("HSIC", result.estimator, result.hsic_unbiased, result.hsic_biased)
-    if result.coco is None:
+    if result.statistic_name == "hsic":
         lines.append(estimates)
     else:
-        lines.append(("statistic", f"COCO = {number(result.coco)}, the largest covariance of functions f(x) and g(y)"))
+        what = SPECTRAL[result.statistic_name][1]
+        lines.append(("statistic", f"{result.statistic_name.upper()} = {number(result.statistic)}, {what}"))
+        if result.penalties is not None:
+            x, y = (number(one) for one in result.penalties)
+            lines.append(("", f"regularised by {x} on x and {y} on y, {PENALTY_TOLD}"))
         if result.witness_correlation is not None:
-            lines.append(("", f"the correlation of these two is {number(result.witness_correlation)}"))
+            lines.append(("", f"the correlation of f(x) and g(y) is {number(result.witness_correlation)}"))
         lines.append(("HSIC", f"{number(result.hsic_unbiased)} (unbiased), {number(result.hsic_biased)} (biased)"))
     lags, p_value = result.lags, p_value_text(result.p_value, result.null)
     if lags is not None and " (" in p_value:
@@ -310,7 +323,7 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
         independent = f"shifts by {lags.minimum:,} rows and more stand for independence"
         lines += labelled("lags", [independent, _strongest(lags.strongest)])
     lines.append(("effect size", f"{number(result.effect_size)} on a scale from 0 (independent) to 1"))
-    name = "constrained covariance" if result.coco is not None else "Hilbert-Schmidt independence criterion"
+    name = SPECTRAL.get(result.statistic_name, ("Hilbert-Schmidt independence criterion",))[0]
     return _summary(f"Independence test ({name})", result, lines)
 
 
