@@ -256,8 +256,9 @@ SCALE = _rows(
 )
 MISSING = _rows(
     "--missing",
-    of=("error", "drop"),
-    help="Missing values: error (stop and count them) or drop (leave out their rows).",
+    of=("error", "drop", "indicator"),
+    help="Missing values: error (stop and count them), drop (leave out their rows) or indicator (take them as information: "
+    "beside a number, its gaps filled with the mean, stands whether it is there; a category has one more).",
 )
 COLUMNS = stacked(
     columns("--columns", help="Columns that take part, such as 'price,size:weight,temp_*' (a:b is a range)."),

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
+
+    from kerntest.data.missing import MissingPolicy
 
 Patterns = str | Sequence[str] | None
 
@@ -311,12 +313,15 @@ def infinity(
     return value_problem(column, table, row, said, value=value, hint=hint, code="data.infinite_values")
 
 
-def apply_missing(table: Table, policy: Literal["error", "drop"], needed: Collection[str] = ()) -> tuple[Table, int]:
-    """Refuse missing values, or leave out the rows that have one."""
-    counts = {column.name: count for column in table.columns if (count := column.n_missing)}
+def apply_missing(
+    table: Table, policy: MissingPolicy, needed: Collection[str] = (), whole: Collection[str] | None = None
+) -> tuple[Table, int]:
+    """Refuse missing values, or leave out the rows that have one, in any column or in those that must be whole."""
+    columns = [column for column in table.columns if whole is None or column.name in whole]
+    counts = {column.name: count for column in columns if (count := column.n_missing)}
     if not counts:
         return table, 0
-    incomplete = np.any([column.missing for column in table.columns], axis=0)
+    incomplete = np.any([column.missing for column in columns], axis=0)
     if policy == "error":
         raise missing_error(table, counts, int(np.argmax(incomplete)), needed)
     if incomplete.all():
@@ -353,6 +358,7 @@ def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: 
     hint = f"{option('missing', 'drop')} leaves those rows out"
     # Leaving other columns out does not help where one that is needed has missing values too.
     if counts.keys().isdisjoint(needed):
+        hint += f", {option('missing', 'indicator')} keeps them"
         hint += f"; {option('exclude', list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
     if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
         hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
@@ -457,7 +463,8 @@ def laid_below(*columns: Column) -> Column:
     levels = tuple(sorted(set().union(*(column.used_levels for column in columns))))
     position = {level: code for code, level in enumerate(levels)}
     codes = [
-        np.array([position.get(level, -1) for level in column.levels], dtype=np.int64)[column.values]
+        # The last place is that of code -1.
+        np.array([*(position.get(level, -1) for level in column.levels), -1], dtype=np.int64)[column.values]
         for column in columns
     ]
     return replace(first, values=np.concatenate(codes), levels=levels)

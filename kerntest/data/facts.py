@@ -208,11 +208,15 @@ class TableFacts:
         before: int = 0,
         sampled: int = 0,
         seed: tuple[int, int] = (0, 0),
+        gaps: bool = False,
     ) -> TableFacts:
-        """Return what some rows tell, so many rows of the input before them; DataError if a value cannot be used."""
+        """Return what some rows tell, so many rows of the input before them; DataError if a value cannot be used.
+
+        With `gaps` all rows are used, and a column tells of the values that it has.
+        """
         kinds = kinds or {column.name: column.kind for column in table.columns}
         found = cls(table.name, kinds, table.n_rows)
-        complete = complete_rows(table)
+        complete = np.full(table.n_rows, fill_value=True) if gaps else complete_rows(table)
         found.missing.update({column.name: count for column in table.columns if (count := column.n_missing)})
         odd = [column for column in table.columns if column.kind != kinds[column.name]]
         found.others = {column.name: OtherKind.of(column, table, kinds[column.name]) for column in odd}
@@ -224,11 +228,11 @@ class TableFacts:
         if found.missing:
             found.first_missing = table, int(np.argmin(complete))
         for column in table.columns if found.used else ():
-            kept = column.take(complete) if found.missing else column
+            kept = column.take(complete & ~column.missing) if found.missing else column
             if column.is_category:
                 levels = kept.used_levels
                 found.levels[column.name] = levels if len(levels) <= MOST_LEVELS else None
-            else:
+            elif len(kept.values):
                 found.numbers[column.name] = NumberFacts.of(kept.values)
         if sampled and found.used:
             found.sample = RandomRows.of(table, np.flatnonzero(complete), before, sampled, seed)

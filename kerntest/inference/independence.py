@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
+    from kerntest.data.missing import MissingPolicy
     from kerntest.engines.engine import Progress
     from kerntest.inference.exact import Statistic
-    from kerntest.inference.sides import Estimator, Judge, Method, MissingPolicy, NullMethod, Scale
+    from kerntest.inference.sides import Estimator, Judge, Method, NullMethod, Scale
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.record import Provenance
 
@@ -134,8 +135,8 @@ def hsic_test(
         Columns that take part on either side, or do not.
     categorical : str or sequence of str
         Numeric columns to take as categories.
-    missing : "error" or "drop"
-        What to do with rows that have missing values on either side.
+    missing : "error", "drop" or "indicator"
+        Refuse missing values on either side, leave out their rows, or take them as information, as in `mmd_test`.
     threads : int, optional
         All processors by default.
     progress : callable, optional
@@ -219,6 +220,7 @@ def hsic_test(
         if isinstance(groups, ByFeatures):
             return by_features(*groups)
     options = run.options
+    groups = groups.with_gaps(missing)
     paired = pair_up(groups, missing, scale)
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))

@@ -27,6 +27,7 @@ from kerntest.data.columns import (
 )
 from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
+from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column
 from kerntest.dataclass import dataclass
@@ -43,7 +44,6 @@ Method: TypeAlias = Literal["auto", "exact", "features"]
 Judge: TypeAlias = Literal["together", "smallest"]
 Resampling: TypeAlias = Literal["blocks", "shifts", "random"]
 Scale: TypeAlias = Literal["standardize", "none"]
-MissingPolicy: TypeAlias = Literal["error", "drop"]
 Labels: TypeAlias = NDArray[np.uint8]
 
 # The unbiased estimator of HSIC divides by n - 3.
@@ -106,6 +106,15 @@ class Groups(NamedTuple):
     def name(self) -> str:
         """The names of the tables."""
         return " and ".join(dict.fromkeys(one.name for one in self.read))
+
+    def with_gaps(self, missing: MissingPolicy) -> Self:
+        """Return columns of their own for gaps where these are information; of two samples filled by both."""
+        check_policy(missing)
+        if missing != "indicator":
+            return self
+        shared = len({one.names for one in self.tables}) == 1
+        by = [fillings(self.tables if shared else [one]) for one in self.tables]
+        return self._replace(tables=tuple(map(filled, self.tables, by)))
 
     def sides(self) -> list[tuple[Table, Table]]:
         """Each side with the table that it is of."""
@@ -214,7 +223,6 @@ def names_apart(tables: Sequence[Table]) -> tuple[str, str]:
 
 def without_missing(tables: Sequence[Table], policy: MissingPolicy) -> tuple[tuple[Table, Table], list[str]]:
     """Return both tables without missing values, and a warning for each that lost rows."""
-    one_of("missing", policy, ("error", "drop"))
     used, warnings = [], []
     for table in tables:
         kept, dropped = apply_missing(table, policy)
@@ -314,7 +322,6 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
 
 def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
     """Return groups of columns as variables over the rows without missing values."""
-    one_of("missing", missing, ("error", "drop"))
     tables, first = groups.tables, groups.tables[0]
     everything = replace(first, columns=tuple(column for table in tables for column in table.columns))
     counts, alone = _missing_in(tables)

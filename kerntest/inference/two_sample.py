@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
+    from kerntest.data.missing import MissingPolicy
     from kerntest.engines.engine import Progress
-    from kerntest.inference.sides import Estimator, Judge, Method, MissingPolicy, NullMethod, Scale
+    from kerntest.inference.sides import Estimator, Judge, Method, NullMethod, Scale
     from kerntest.kernels.base import Kernel
 
 
@@ -117,8 +118,10 @@ def mmd_test(
         Use the columns that both tables have and leave out the others.
     categorical : str or sequence of str
         Numeric columns to take as categories.
-    missing : "error" or "drop"
-        What to do with rows that have missing values.
+    missing : "error", "drop" or "indicator"
+        Refuse missing values, leave out their rows, or take them as information: a column of numbers with gaps becomes
+        two, the number, gaps filled with the mean of both tables, and whether it is there; in one of categories "missing"
+        is one more.
     threads : int, optional
         All processors by default.
     progress : callable, optional
@@ -210,6 +213,7 @@ def mmd_test(
         if isinstance(tables, ByFeatures):
             return by_features(*tables)
     options = run.options
+    tables = tables.with_gaps(missing)
     used, dropped = without_missing(tables.tables, reading.missing)
     pooled = pool(*used)
     sample = lay_out(pooled, options.scale)

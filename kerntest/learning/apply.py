@@ -422,7 +422,8 @@ class _RowWork:
 
     def _incomplete(self, table: Table) -> NDArray[np.bool_]:
         """Return which rows lack a value that the model needs."""
-        masks = {column.name: column.missing for column in table.columns if column.problem is None}
+        gaps = {spec.name for spec in self.columns.encoder.columns if spec.takes_gaps}
+        masks = {one.name: one.missing for one in table.columns if one.problem is None and one.name not in gaps}
         incomplete: NDArray[np.bool_] = np.any([np.zeros(table.n_rows, dtype=bool), *masks.values()], axis=0)
         if self.missing == "error" and incomplete.any():
             row = int(np.argmax(incomplete))

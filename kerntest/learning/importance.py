@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.missing import presence_name
 from kerntest.kernels.base import Points
 from kerntest.report.results.learning_record import ColumnImportance, Importance
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,10 +46,14 @@ def permutation_importance(
         points, truth = points.take(chosen), truth[chosen]
     losses, found = model.losses(points, truth, engine), list[ColumnImportance]()
     for column in used:
-        place = (encoder.categories if column.is_category else encoder.numeric).index(column)
+        # Of a column with gaps also whether a value is there.
+        names = {column.name, *([presence_name(column.name)] if column.indicator else [])}
+        places = [
+            [k for k, one in enumerate(some) if one.name in names] for some in (encoder.numeric, encoder.categories)
+        ]
         total = np.zeros(rows)
         for _ in range(shuffles):
-            total += model.losses(_shuffled(points, place, rng, category=column.is_category), truth, engine)
+            total += model.losses(_shuffled(points, places, rng), truth, engine)
         found.append(ColumnImportance(column.name, *_worse(losses, total / shuffles, classifies=classifies)))
     found.sort(key=lambda one: -one.mean)
     return Importance("accuracy" if classifies else "RMSE", rows, shuffles, tuple(found))
@@ -70,12 +75,13 @@ def _values_a_row(model: Any) -> float:
     return float(max(centres, 1) * (parts + (centres / COLUMNS_A_VALUE if model.features is not None else 0.0)))
 
 
-def _shuffled(points: Points, place: int, rng: np.random.Generator, *, category: bool) -> Points:
-    """Return rows with the values of one column in another order."""
-    numeric, codes = (points.numeric, points.codes.copy()) if category else (points.numeric.copy(), points.codes)
-    values = codes if category else numeric
-    values[:, place] = rng.permutation(values[:, place])
-    return Points(numeric, codes)
+def _shuffled(points: Points, places: Sequence[Sequence[int]], rng: np.random.Generator) -> Points:
+    """Return rows with the values of some columns, numbers and categories, in another order."""
+    order, (numeric, codes) = rng.permutation(len(points)), places
+    shuffled = Points(points.numeric.copy(), points.codes.copy())
+    shuffled.numeric[:, numeric] = points.numeric[order[:, None], numeric]
+    shuffled.codes[:, codes] = points.codes[order[:, None], codes]
+    return shuffled
 
 
 def _worse(before: Array, after: Array, *, classifies: bool) -> tuple[float, float]:

@@ -51,11 +51,12 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.missing import MissingPolicy
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.learning.rows.encoding import Encoder
-    from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
+    from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.panels import Panel
     from kerntest.report.results.learning_record import Importance
 

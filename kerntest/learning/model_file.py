@@ -479,7 +479,9 @@ def to_plain(value: Any) -> Any:
 def from_plain(kind: Any, plain: Any, model: str, place: str) -> Any:
     """Return the value of a type that `to_plain` wrote; ModelError, which says where, if it is none."""
     origin, inner = get_origin(kind), get_args(kind)
-    if (kind is str and isinstance(plain, str)) or (kind is int and type(plain) is int and 0 <= plain <= LARGEST_COUNT):
+    if (kind in {str, bool} and isinstance(plain, kind)) or (
+        kind is int and type(plain) is int and 0 <= plain <= LARGEST_COUNT
+    ):
         return plain
     # Whole numbers too, as other writers of JSON may have them.
     if kind is float and type(plain) in {int, float} and abs(plain) < math.inf:
@@ -505,6 +507,7 @@ def from_plain(kind: Any, plain: Any, model: str, place: str) -> Any:
         str: "a text",
         int: f"a whole number from 0 to {LARGEST_COUNT:,}",
         float: "a finite number",
+        bool: "true or false",
     }
     wanted |= {tuple: "a list", Literal: " or ".join(map(repr, inner))}
     raise damaged(model, f"{place} must be {wanted.get(origin or kind, 'an object')}, not {_shown(plain)}")

@@ -147,10 +147,11 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
 @common.csv_options
 @common.option(
     "--missing",
-    type=common.one_of("error", "drop"),
+    type=common.one_of("error", "drop", "indicator"),
     topic=common.ROWS,
-    help="Missing values: error (stop and count them) or drop (leave out their rows; of many tests each drops those of "
-    "its own columns).  [default: error; with --pairwise or --target: drop]",
+    help="Missing values: error (stop and count them), drop (leave out their rows; of many tests each drops those of "
+    "its own columns) or indicator (take them as information: beside a number, its gaps filled with the mean, stands "
+    "whether it is there; a category has one more).  [default: error; with --pairwise or --target: drop]",
 )
 @_kernel(
     "--kernel",

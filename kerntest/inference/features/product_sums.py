@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.diagnostics import copies_warning, order_warnings
+from kerntest.data.missing import presence_name
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine
 from kerntest.engines.plan import added
@@ -396,7 +397,8 @@ def _places(groups: sides.Groups, run: two_passes.Survey) -> list[list[int]]:
         raise sides.too_few_rows(groups, run.n[0], dropped=run.rows[0] > run.n[0])
     places = []
     for table in groups.tables:
-        places.append([place for place, name in enumerate(run.sample.names) if name in table.names])
+        names = {*table.names, *map(presence_name, table.names)}
+        places.append([place for place, name in enumerate(run.sample.names) if name in names])
         if not places[-1]:
             raise sides.no_columns_left(table, run.warnings)
     return places

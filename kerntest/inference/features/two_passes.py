@@ -18,12 +18,13 @@ from kerntest.data import source as sources
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
+from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.read import begins_as, blocks_of, located_files, read_table
 from kerntest.data.row_choice import EVERY_ROW
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
 from kerntest.engines.engine import fitting
 from kerntest.engines.plan import tell
-from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option
+from kerntest.errors import DataError, UndecidedError, UsageError, counted, option
 from kerntest.inference import exact
 from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import Variable, matched
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.facts import RandomRows
+    from kerntest.data.missing import Fillings, MissingPolicy
     from kerntest.data.row_choice import RowChoice
     from kerntest.data.table import Kind
     from kerntest.engines.engine import Progress
-    from kerntest.inference.sides import MissingPolicy, Options, Reading, Scale
+    from kerntest.inference.sides import Options, Reading, Scale
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
 
@@ -113,23 +116,30 @@ def large_error(subject: str, error: float) -> list[str]:
 
 
 def part_facts(
-    part: tuple[int, Piece], *, kinds: Mapping[str, Kind], seed: int, sampled: int
+    part: tuple[int, Piece], *, kinds: Mapping[str, Kind], seed: int, sampled: int, gaps: bool
 ) -> tuple[int, TableFacts]:
     """Return which input a part is of, and what its rows tell."""
     source, piece = part
     facts = TableFacts("", kinds)
     for before, table in _tables(piece, kinds):
-        facts.add(TableFacts.of(table, kinds, before=before, sampled=sampled, seed=(seed, source)), sampled)
+        some = TableFacts.of(table, kinds, before=before, sampled=sampled, seed=(seed, source), gaps=gaps)
+        facts.add(some, sampled)
     return source, facts
 
 
 def part_sums(
-    part: tuple[tuple[int, Piece], int], *, work: SecondPass, kinds: Mapping[str, Kind], scaling: Variable
+    part: tuple[tuple[int, Piece], int],
+    *,
+    work: SecondPass,
+    kinds: Mapping[str, Kind],
+    scaling: Variable,
+    fillings: Fillings,
 ) -> tuple[int, Array]:
     """Return which input a part is of, and the sums over its rows without missing values, so many before them."""
     (source, piece), before = part
     total = np.zeros(work.shape(source))
-    for _, table in _tables(piece, kinds):
+    for _, read in _tables(piece, kinds):
+        table = filled(read, fillings)
         complete = complete_rows(table)
         rows = points_of((table if complete.all() else table.take(complete)).columns, scaling)
         if len(rows):
@@ -207,7 +217,7 @@ class Survey(exact.RunOfTest):
 
         Cost: one pass over the files; memory for a few pieces, and for CSV up to 16 MB for the whole file.
         """
-        one_of("missing", self.reading.missing, ("error", "drop"))
+        check_policy(self.reading.missing)
         names = ("x", "y") if len(data) > 1 else ("data",)
         with ExitStack() as stack:
             opened = (open_input(one, name, self.reading) for one, name in zip(data, names, strict=True))
@@ -228,7 +238,8 @@ class Survey(exact.RunOfTest):
             # Used rows of its input before each part.
             self._before: list[int] = []
             parts, total = self._parts()
-            work = partial(part_facts, kinds=self.kinds, seed=self.options.seed, sampled=self._sampled)
+            gaps = missing == "indicator"
+            work = partial(part_facts, kinds=self.kinds, seed=self.options.seed, sampled=self._sampled, gaps=gaps)
             for source, some in self.engine.map(work, parts, self._progress, total=total):
                 self._before.append(facts[source].used)
                 facts[source].add(some, self._sampled)
@@ -242,7 +253,8 @@ class Survey(exact.RunOfTest):
             if not found.used:
                 raise table_columns.no_rows_left(found.name, found.missing, ())
             pooled.add(found, self._sampled)
-        scaling, reasons = _scaling(pooled, self.options.scale)
+        self.fillings = _fillings(pooled) if missing == "indicator" else {}
+        scaling, reasons = _scaling(pooled, self.options.scale, self.fillings)
         if pooled.sample is None or not scaling.names:
             raise DataError(
                 f"no column of {pooled.name} is left to compare: {'; '.join(reasons.values())}",
@@ -252,8 +264,9 @@ class Survey(exact.RunOfTest):
             )
         self.names, self.left_out = names, tuple(reasons)
         self.rows, self.n = tuple(one.rows for one in facts), tuple(one.used for one in facts)
-        self.columns = tuple(name for name in self.kinds if name not in reasons)
-        self.sample = replace(scaling, points=points_of(pooled.sample.columns, scaling))
+        every = (one for name in self.kinds for one in (name, presence_name(name)))
+        self.columns = tuple(name for name in every if name in scaling.names)
+        self.sample = replace(scaling, points=self._points(pooled.sample, scaling))
         told = [text for one in self._inputs for text in one.warnings]
         needed = [*self.kinds] if len(self.kinds) == 1 else []
         lost = [
@@ -264,7 +277,7 @@ class Survey(exact.RunOfTest):
         misleading: list[str] = []
         if len(facts) > 1:
             # Repeated rows as samples of each input show them.
-            sampled = [points_of(one.sample.columns, scaling) for one in facts if one.sample is not None]
+            sampled = [self._points(one.sample, scaling) for one in facts if one.sample is not None]
             rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
             misleading = list(two_sample_warnings(facts, scaling.numeric_names, rows))
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
@@ -299,12 +312,17 @@ class Survey(exact.RunOfTest):
         )
         sums = [np.zeros(work.shape(source)) for source in range(len(self.n))]
         scaling = replace(self.sample, points=self.sample.points.take(slice(0)))
-        over_part = partial(part_sums, work=work, kinds=self.kinds, scaling=scaling)
+        over_part = partial(part_sums, work=work, kinds=self.kinds, scaling=scaling, fillings=self.fillings)
         # Those of CSV hold their rows and are read as they are asked for.
         parts = zip(self._parts()[0], self._before, strict=True)
         for source, some in self.engine.map(over_part, parts, self._progress, total=count):
             sums[source] += some
         return sums
+
+    def _points(self, rows: RandomRows, scaling: Variable) -> Points:
+        """Return some rows as kernels see them."""
+        table = Table("", rows.columns, len(rows.keys), "array")
+        return points_of(filled(table, self.fillings).columns, scaling)
 
     def _parts(self) -> tuple[Iterator[tuple[int, Piece]], int]:
         """Return the parts of all inputs in order, and about how many there are."""
@@ -330,15 +348,29 @@ class Survey(exact.RunOfTest):
         return [x, y], warnings
 
 
-def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]]:
+def _fillings(pooled: TableFacts) -> Fillings:
+    """Return what fills the gaps of columns, as `fillings` does of whole tables."""
+    found: dict[str, float | None] = {}
+    for name in pooled.missing:
+        numbers = pooled.numbers.get(name)
+        found[name] = numbers.mean if numbers is not None and numbers.low < numbers.high else None
+    return found
+
+
+def _scaling(pooled: TableFacts, scale: Scale, fillings: Fillings) -> tuple[Variable, dict[str, str]]:
     """Return how columns are scaled and coded, without rows, and which are left out and why."""
     numbers: dict[str, tuple[float, float]] = {}
     levels: dict[str, tuple[str, ...]] = {}
     reasons: dict[str, str | None] = {}
     for name, kind in pooled.kinds.items():
         reason_to_leave_out = partial(table_columns.reason_from_facts, name, kind, n_rows=pooled.used)
-        if name in pooled.levels:
-            known = pooled.levels[name]
+        as_category = fillings.get(name, 0.0) is None
+        if name in pooled.levels or as_category:
+            known = pooled.levels.get(name, set())
+            if (one := pooled.numbers.get(name)) is not None:
+                known = set(as_text(Column(name, kind, np.array([one.low]))).levels)
+            if known is not None and as_category:
+                known |= {GAP}
             reasons[name] = (
                 f"column {name!r} has more than {MOST_LEVELS:,} different values, too many for categories of so many "
                 "rows, and is left out"
@@ -348,7 +380,10 @@ def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]
                 reasons[name] = reason_to_leave_out(n_levels=len(known), constant=len(known) == 1, value=0.0)
             continue
         found = pooled.numbers[name]
-        constant, spread = found.low == found.high, math.sqrt(found.squares / found.count)
+        if name in fillings:
+            levels[presence_name(name)], reasons[presence_name(name)] = PRESENCE, None
+        # Gaps are filled with the mean.
+        constant, spread = found.low == found.high, math.sqrt(found.squares / pooled.used)
         if not math.isfinite(spread) or not (constant or spread):
             raise UndecidedError(
                 f"the values of column {name!r} are too large, or too close together, for their spread to be a number",

@@ -22,7 +22,7 @@ from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, either, option, shown_argument, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
-from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Reading, Scale
+from kerntest.inference.sides import ORDER_STREAM, Options, Reading, Scale
 from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
 from kerntest.inference.work_of_tests import work_of_joint
 from kerntest.kernels.base import DensePairs
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.missing import MissingPolicy
     from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.kernels.base import Array, Kernel, Points

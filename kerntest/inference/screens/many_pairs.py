@@ -92,7 +92,9 @@ class Screen(RunOfTest):
         table = self.table
         tables = tuple(check_usable(table.select(names)) for names in groups)
         warnings = table.select(list(dict.fromkeys(name for names in groups for name in names))).warnings
-        paired = pair_up(Groups((table,), tables, warnings), self.reading.missing, self.options.scale)
+        paired = pair_up(
+            Groups((table,), tables, warnings).with_gaps(self.reading.missing), self.reading.missing, self.options.scale
+        )
         count = (text for one in tables for text in counters(one.columns))
         self.n, self.warnings = paired.n, (*warnings, *paired.warnings, *count, *paired_copies(paired))
         self.left_out = tuple(name for one in paired.arranged for name in one.left_out)

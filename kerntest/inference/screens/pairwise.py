@@ -26,13 +26,14 @@ from kerntest.data.columns import (
 )
 from kerntest.data.diagnostics import alike_neighbours, copies_warning, counters, series_warning
 from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings, presence_name
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, counted, either, listed, one_of, option, telling
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
-from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Reading, Variable
+from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
 from kerntest.inference.work_of_tests import held_by_stacks, work_of_pairs
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
@@ -122,8 +123,9 @@ def hsic_pairs(
         PNG, SVG or PDF file for a heat map of all pairs, or a ranking for a target. Needs matplotlib.
     categorical : str or sequence of str
         Numeric columns to take as categories.
-    missing : "drop" or "error"
-        Each pair uses the rows in which both columns are present; or missing values are refused.
+    missing : "drop", "error" or "indicator"
+        Each pair uses the rows in which both columns are present; or missing values are refused; or taken as information
+        as in `mmd_test`: whether a column is there is then tested against all others.
     threads : int, optional
     progress : callable, optional
     **csv
@@ -164,7 +166,7 @@ def hsic_pairs(
     """
     options = Options(estimator, "permutation", permutations, alpha, "standardize", seed)
     one_of("correction", correction, tuple(PROCEDURES))
-    one_of("missing", missing, ("error", "drop"))
+    check_policy(missing)
     files = Files(None, plot)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
     reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides)
@@ -239,6 +241,16 @@ class _Pairs(Screen):
         chosen = check_usable(self.table.select([one for one in self.table.names if one in {*chain(*sides)}]))
         if reading.missing == "error":
             apply_missing(chosen, "error")
+        own: set[tuple[str, str]] = set()
+        if reading.missing == "indicator":
+            by = fillings([chosen])
+            chosen = filled(chosen, by)
+            # Whether a column has gaps is tested against all others.
+            added = {name: presence_name(name) for name, value in by.items() if value is not None}
+            own = {*added.items(), *((gaps, name) for name, gaps in added.items())}
+            sides = [
+                [*side, *(gaps for name, gaps in added.items() if name in side and name != target)] for side in sides
+            ]
         reasons = {column.name: _reason(column) for column in chosen.columns}
         if target is not None and (reason := reasons[target]):
             raise DataError(
@@ -252,7 +264,10 @@ class _Pairs(Screen):
         self.left_out, self.warnings = tuple(told), (*chosen.warnings, *told.values())
         place = {column.name: k for k, column in enumerate(self.columns)}
         left, right = ([place[one] for one in side if one in place] for side in sides)
-        self.pairs = sorted({(a, b) if target is not None or a < b else (b, a) for a in left for b in right if a != b})
+        pairs = (
+            (a, b) for a in left for b in right if a != b and (self.columns[a].name, self.columns[b].name) not in own
+        )
+        self.pairs = sorted({(a, b) if target is not None or a < b else (b, a) for a, b in pairs})
         if not self.pairs:
             raise DataError(
                 f"fewer than two columns of {name} are left to test: {'; '.join(told.values()) or 'it has one'}",

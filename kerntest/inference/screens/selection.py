@@ -14,7 +14,7 @@ from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, orders_needed, shift_sums
 from kerntest.inference.screens.many_pairs import Screen, step_down
-from kerntest.inference.sides import MissingPolicy, Options, Reading, Variable
+from kerntest.inference.sides import Options, Reading, Variable
 from kerntest.inference.statistic import dependence, factor
 from kerntest.inference.work_of_tests import held_by_stacks, work_of_selection
 from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.missing import MissingPolicy
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Kernel
 

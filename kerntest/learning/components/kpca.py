@@ -309,7 +309,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
             "trace": model.trace,
             "train": KpcaPart(model.n_train, model.explained, left),
             "test": None,
-            "associations": associations(learned.features.select(rows.columns), scores),
+            "associations": associations(learned.shown.select(rows.columns), scores),
             "solver": fit.solver,
             "color": self.color,
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.errors import DataError
+from kerntest.errors import DataError, UsageError, listed, option
 from kerntest.learning.components.kpca import KpcaLearner, associations, named_scores, rows_in_units, scores_given
 from kerntest.learning.components.kpca_fit import KpcaOptions
 from kerntest.learning.components.unmix_fit import TOLD, UnmixFit, UnmixModel, UnmixOptions, fit_sources
@@ -222,6 +222,9 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table as the linear kernel sees them: categories take no part."""
         names = [column.name for column in labelled.features.columns if column.is_category]
+        if labelled.gaps:
+            told = f"sources are mixed from numbers: whether a value is there is none ({listed(labelled.gaps)})"
+            raise UsageError(told, hint=f"{option('missing', 'drop')} leaves rows out", code="usage.missing")
         numbers = labelled.features.select([name for name in labelled.features.names if name not in names])
         if not numbers.columns:
             told = f"no column of {labelled.read.name} holds numbers"

@@ -12,6 +12,7 @@ import numpy as np
 
 from kerntest.data.column_types import as_text, decimal_hint, missing_hint, value_problem
 from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, infinity, standardize
+from kerntest.data.missing import GAP, PRESENCE, filled, fillings, presence, presence_name, with_gap_level
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
 from kerntest.dataclass import dataclass
@@ -49,7 +50,8 @@ class ColumnSpec:
     """One column as a learner was fitted to it.
 
     A category (text or boolean) is coded by its place among the sorted `levels`; a value v of numbers or dates (days
-    since 1970-01-01), written as `written` says, becomes (v - centre) / spread.
+    since 1970-01-01), written as `written` says, becomes (v - centre) / spread. Where gaps are information `filled`
+    stands for a missing number, and with `indicator` whether it is missing is a category of its own.
     """
 
     name: str
@@ -58,16 +60,25 @@ class ColumnSpec:
     centre: float = 0.0
     spread: float = 1.0
     written: str = ""
+    filled: float | None = None
+    indicator: bool = False
 
     @property
     def is_category(self) -> bool:
         """Whether values are codes into `levels`."""
         return self.kind in {"boolean", "text"}
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether a missing value means something."""
+        return self.filled is not None or GAP in self.levels
+
     def stored_fields(self) -> tuple[str, ...]:
         """Return which fields a model file has of it."""
-        own = ("levels",) if self.is_category else ("centre", "spread", "written")[: 2 + bool(self.written)]
-        return ("name", "kind", *own)
+        if self.is_category:
+            return ("name", "kind", "levels")
+        gaps = ("filled", "indicator") if self.takes_gaps else ()
+        return ("name", "kind", "centre", "spread", *(["written"] if self.written else []), *gaps)
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""
@@ -76,6 +87,8 @@ class ColumnSpec:
             return None if ascending else "levels must be texts in ascending order, all different"
         if not self.spread > 0:
             return f"spread must be a positive number, not {self.spread:g}"
+        if self.filled is not None and not math.isfinite(self.filled):
+            return "filled must be a number"
         with suppress(KeyError):
             if not self.written or ((form := form_of(self.written)).name and form.kind == self.kind):
                 return None
@@ -114,8 +127,9 @@ class Encoder:
 
     @property
     def categories(self) -> tuple[ColumnSpec, ...]:
-        """Text and booleans, in the order in which `Points` holds them."""
-        return tuple(column for column in self.columns if column.is_category)
+        """Text and booleans, in the order in which `Points` holds them; last whether numbers are missing."""
+        gaps = (ColumnSpec(presence_name(one.name), "text", PRESENCE) for one in self.columns if one.indicator)
+        return (*(column for column in self.columns if column.is_category), *gaps)
 
     def bound(self, kernel: Kernel) -> Bound:
         """Return a kernel with the columns that each of its parts sees."""
@@ -128,11 +142,15 @@ class Encoder:
         return whole if columns is None else whole[np.ix_(columns.numeric, columns.numeric)]
 
     @classmethod
-    def fit(cls, table: Table, scale: Scale) -> tuple[Encoder, Points, dict[str, str]]:
-        """Learn the usable columns of a table of features without missing values; give its rows as `transform` would.
+    def fit(cls, table: Table, scale: Scale, gaps: Sequence[str] = ()) -> tuple[Encoder, Points, dict[str, str]]:
+        """Learn the usable columns of a table of features; give its rows as `transform` would.
 
-        Columns that cannot tell anything are left out; the third says of each why.
+        Values are missing in the columns `gaps` only. Columns that cannot tell anything are left out; the third says of
+        each why.
         """
+        read, by = table, fillings([table], gaps)
+        table = filled(read, by)
+        added = {presence_name(name) for name, value in by.items() if value is not None}
         arranged = arrange(table.columns, table.n_rows)
         if arranged.empty:
             raise DataError(
@@ -152,15 +170,24 @@ class Encoder:
         scales = dict(zip(arranged.numeric_names, pairs, strict=True))
         levels = dict(zip(arranged.category_names, arranged.levels, strict=True))
         specs = [
-            ColumnSpec(one.name, one.kind, levels[one.name])
+            ColumnSpec(one.name, one.kind, tuple(sorted({*levels[one.name], *([GAP] if one.name in by else [])})))
             if one.is_category
-            else ColumnSpec(one.name, one.kind, (), *scales[one.name], one.written)
+            else ColumnSpec(
+                one.name,
+                one.kind,
+                (),
+                *scales[one.name],
+                one.written,
+                by.get(one.name),
+                presence_name(one.name) in arranged.category_names and one.name in by,
+            )
             for one in table.columns
-            if one.name not in arranged.left_out
+            if one.name not in {*arranged.left_out, *added}
         ]
         encoder = cls(tuple(specs), scale, table.na)
         reasons = dict(zip(arranged.left_out, arranged.warnings, strict=True))
-        return encoder, Points(encoder.scaled(arranged.numeric), arranged.codes), reasons
+        points = encoder.transform(read)[0] if by else Points(encoder.scaled(arranged.numeric), arranged.codes)
+        return encoder, points, reasons
 
     def told_of_one_unit(self, points: Points) -> Iterator[str]:
         """Yield a hint where all columns look like numbers of one unit, and standardising each makes a difference.
@@ -206,16 +233,20 @@ class Encoder:
         compared by value; text that arrives where numbers were must consist of numbers.
         """
         table = self.select(table, name=name)
-        apply_missing(table, "error")
-        numeric, codes = (
-            np.empty((table.n_rows, len(self.numeric))),
-            np.empty((table.n_rows, len(self.categories)), int),
-        )
+        if needed := [spec.name for spec in self.columns if not spec.takes_gaps]:
+            apply_missing(table.select(needed), "error")
+        told = [presence(table[spec.name]) for spec in self.columns if spec.indicator]
+        numeric = np.empty((table.n_rows, len(self.numeric)))
+        codes = np.column_stack([np.empty((table.n_rows, len(self.categories) - len(told)), int), *told])
         for place, spec in enumerate(self.numeric):
-            numeric[:, place] = _numbers(spec, table, name)
+            column = table.select([spec.name])
+            there = ~column.columns[0].missing
+            numeric[:, place] = math.nan if spec.filled is None else spec.filled
+            numeric[there, place] = _numbers(spec, column if there.all() else column.take(there), name)
         strange: dict[int, UnknownLevels] = {}
-        for place, spec in enumerate(self.categories):
-            codes[:, place], met = level_codes(spec.name, spec.levels, table[spec.name])
+        for place, spec in enumerate(one for one in self.columns if one.is_category):
+            one = with_gap_level(table[spec.name]) if spec.takes_gaps else table[spec.name]
+            codes[:, place], met = level_codes(spec.name, spec.levels, one)
             if met.rows:
                 strange[place] = met
         if strange and unknown == "error":

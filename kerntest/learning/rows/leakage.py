@@ -40,7 +40,7 @@ def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
 
 def kept_together(labelled: Labelled) -> Labelled:
     """Return the rows with those marked that no split parts, copies and rows of one value of --cluster; copies are told."""
-    features = [column for column in labelled.features.columns if not _names_rows(column)]
+    features = [column for column in labelled.shown.columns if not _names_rows(column)]
     columns = [column.values for column in (*features, *labelled.targets, *labelled.beside)]
     copies = copies_of(columns) if features else None
     clusters, warnings = None, labelled.warnings
@@ -98,8 +98,8 @@ def _numbers_rows(column: Column) -> bool:
 
 def running_numbers(labelled: Labelled) -> Iterator[str]:
     """Yield a warning about numbers of rows among the columns to learn from, where these are not all there is."""
-    names = [column.name for column in labelled.features.columns if _numbers_rows(column)]
-    if 0 < len(names) < len(labelled.features.columns):
+    names = [column.name for column in labelled.shown.columns if _numbers_rows(column)]
+    if 0 < len(names) < len(labelled.shown.columns):
         yield (
             f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows: a running number tells where a row "
             f"stands, not what it is; leave it out with {option('exclude', names)}"
@@ -108,12 +108,12 @@ def running_numbers(labelled: Labelled) -> Iterator[str]:
 
 def _telling(labelled: Labelled, *, by_class: bool) -> Iterator[str]:
     """Yield a warning about columns each of which alone predicts the target, where there are others beside them."""
-    target, features = labelled.target, labelled.features.columns
+    target, features = labelled.target, labelled.shown.columns
     if target is None or len(features) < 2 or labelled.n < FEWEST_ROWS:
         return
     tells = _tells_classes if by_class else _tells_number
     names = [column.name for column in features if tells(laid_below(column), target.values)]
-    cases = [name for name in names if len(labelled.features[name].levels) >= FEWEST_LEVELS][:1]
+    cases = [name for name in names if len(labelled.shown[name].levels) >= FEWEST_LEVELS][:1]
     also = f"; if {cases[0]!r} names cases of several rows, with {option('cluster', cases)}" if cases else ""
     if names:
         yield (
@@ -188,8 +188,8 @@ def _scaled(values: Array) -> Array:
 
 def _possible_clusters(labelled: Labelled) -> Iterator[str]:
     """Yield a hint about the first unused column whose rows of one value are alike, as those of a patient or a shop are."""
-    used = {column.name for column in (*labelled.features.columns, *labelled.targets, *labelled.beside)}
-    measured = [column for column in (*labelled.features.columns, *labelled.targets[:1]) if not column.is_category]
+    used = {column.name for column in (*labelled.shown.columns, *labelled.targets, *labelled.beside)}
+    measured = [column for column in (*labelled.shown.columns, *labelled.targets[:1]) if not column.is_category]
     for column in labelled.read.columns if labelled.cluster is None else ():
         if column.name not in used and column.problem is None and _clusters_rows(column, measured, labelled):
             levels = len(np.unique(column.values[~column.missing]))

@@ -6,7 +6,7 @@ import math
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from kerntest.data.columns import (
     units_differ,
 )
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
+from kerntest.data.missing import check_policy, filled, fillings
 from kerntest.data.read import read_table
 from kerntest.data.table import Column, Kind, Table
 from kerntest.data.written_values import is_number
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.columns import Patterns
+    from kerntest.data.missing import MissingPolicy
     from kerntest.kernels.base import Array, Columns, Metric
     from kerntest.learning.learner import LearnerOptions
 
-MissingPolicy: TypeAlias = Literal["error", "drop"]
 _RowsT = TypeVar("_RowsT", bound="Labelled | TrainingRows")
 
 
@@ -79,7 +80,8 @@ class Labelled:
     """Rows without missing values: the columns to learn from, their targets, and what else goes along.
 
     `read` is the table as it was read, `beside` are further columns that are not learned from, such as weights.
-    `clusters`, shape (n,), are equal for rows that stay together, by the column `cluster` and otherwise.
+    `clusters`, shape (n,), are equal for rows that stay together, by the column `cluster` and otherwise. `gaps` are the
+    columns to learn from in which a value may be missing, which is information then.
     """
 
     read: Table
@@ -89,11 +91,17 @@ class Labelled:
     beside: tuple[Column, ...] = ()
     cluster: Column | None = None
     clusters: NDArray[np.intp] | None = None
+    gaps: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.features.n_rows
+
+    @property
+    def shown(self) -> Table:
+        """The columns to learn from, gaps that are information filled."""
+        return filled(self.features, fillings([self.features], self.gaps))
 
     @property
     def target(self) -> Column | None:
@@ -161,13 +169,17 @@ def _whole_rows(
     """Return the rows of a table that have no missing values; warn about the others."""
     apart = options.apart(targets, beside)
     chosen = check_usable(table.select([*names, *apart]))
-    kept, dropped = apply_missing(chosen, options.missing, apart)
-    counts = {column.name: column.n_missing for column in chosen.columns}
+    check_policy(options.missing)
+    gaps = options.missing == "indicator"
+    # What is predicted, and what goes along, must be there.
+    counts = {column.name: column.n_missing for column in chosen.columns if not gaps or column.name in apart}
+    kept, dropped = apply_missing(chosen, options.missing, apart, whole=counts)
     lost = lost_rows(table.name, dropped, table.n_rows, counts, apart if len(names) > 1 else chosen.names)
     warnings = (*chosen.warnings, *lost)
     features, predicted, others = (kept.select(some) for some in (names, targets, beside))
     cluster = None if options.cluster is None else kept[options.cluster]
-    return Labelled(table, features, predicted.columns, warnings, others.columns, cluster)
+    with_gaps = tuple(column.name for column in features.columns if gaps and column.n_missing)
+    return Labelled(table, features, predicted.columns, warnings, others.columns, cluster, gaps=with_gaps)
 
 
 @dataclass(frozen=True)
@@ -304,7 +316,7 @@ def check_bandwidth(bandwidth: object, words: tuple[str, ...], advice: str) -> N
 
 def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     """Return the rows of a table with their kernel: its open bandwidths are medians, unless one is given."""
-    encoder, points, reasons = Encoder.fit(labelled.features, options.scale)
+    encoder, points, reasons = Encoder.fit(labelled.features, options.scale, labelled.gaps)
     chosen = choose_kernel(options, encoder, points, reasons)
     if by_covariance(chosen.kernel):
         encoder = replace(encoder, covariance=tuple(map(tuple, chosen.chooser.covariance(None).tolist())))

@@ -304,6 +304,10 @@ class ModelColumn(Record):
         Of numbers, and of dates in days since 1970-01-01: a value v became (v - centre) / spread.
     written : str or None
         In which form the values are read from text, such as "percent" or "date, day first"; None for plain ones.
+    filled : float or None
+        What stands for a missing number where gaps are information.
+    indicator : bool or None
+        Whether the model also sees which of these are missing.
     """
 
     name: str
@@ -312,6 +316,8 @@ class ModelColumn(Record):
     centre: float | None = None
     spread: float | None = None
     written: str | None = None
+    filled: float | None = None
+    indicator: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -449,6 +455,7 @@ def _values(column: ModelColumn) -> str:
     if column.levels is not None:
         return f"{len(column.levels):,}: {words.name_list(column.levels)}"
     written = "" if column.written is None else f", written as {column.written}"
+    written += "" if column.filled is None else "; may be missing"
     if column.centre is None or column.spread is None or (column.centre, column.spread) == (0.0, 1.0):
         return f"as it is{written}"
     days = " (days since 1970-01-01)" if column.kind == "date" else ""
