@@ -442,9 +442,7 @@ class _RowWork:
         if incomplete := applied.rows - applied.done:
             what = "left out" if self.missing == "drop" else f"without a {self.columns.made}"
             yield f"{data}: {counted(incomplete, 'row')} with missing values {what}"
-        for one in applied.unknown.values():
-            met = f"{data}: column {one.column!r} holds {one.shown}, unknown to {self.columns.shown}"
-            yield f"{met}, in {counted(one.rows, 'row')}: taken as different from every known value"
+        yield from (one.told(data, self.columns.shown) for one in applied.unknown.values())
         if unsettled:
             yield f"{counted(unsettled, 'pre-image')} did not settle: the best row met is written for each of them"
 

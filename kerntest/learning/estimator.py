@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 
-from kerntest.errors import DataError, UsageError, counted, one_of, warn_of
+from kerntest.errors import DataError, UsageError, one_of, warn_of
 from kerntest.kernels.base import Points
 from kerntest.learning.importance import permutation_importance
 from kerntest.learning.learner import FitT, LearnerOptions, ModelT
@@ -233,10 +233,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         labelled = read_labelled(table, (), TrainingOptions(), name="X")
         points: Points
         points, strange = encoder.transform(labelled.features, unknown=self.unknown)
-        other = "unknown to the model, taken as different from every known value"
-        warn_of(
-            [f"column {one.column!r} of X holds {one.shown} in {counted(one.rows, 'row')}, {other}" for one in strange]
-        )
+        warn_of([one.told("X", "the model") for one in strange])
         return points
 
 

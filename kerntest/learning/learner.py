@@ -327,7 +327,8 @@ def train(
     why = learner.settle(rows)
     prepare(learner, rows, engine)
     fit = learner.fit(rows, progress)
-    held_out = None if tested is None else rows_like(tested, rows)
+    # Which rows have the only ones of a category is for chance to say where they are drawn here.
+    held_out = None if tested is None else rows_like(tested, rows, "error" if test_fraction is None else "ignore")
     judged = learner.judge(rows, fit, held_out, learned)
     found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
     model: FittedModel = fit.model

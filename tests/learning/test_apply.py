@@ -48,7 +48,7 @@ def test_unknown_categories_may_be_ignored_in_python_as_by_predict(tmp_path):
         with pytest.raises(DataError, match="unknown to") as caught:
             getattr(strict, applied)(new)
         assert "unknown='ignore'" in caught.value.hint
-        with pytest.warns(KerntestWarning, match=r"column 'c' of X holds 'q', 'r' in 3 rows, unknown"):
+        with pytest.warns(KerntestWarning, match=r"X: column 'c' holds 'q', 'r', unknown to the model, in 3 rows"):
             found = getattr(lenient, applied)(new)
         lenient.save(tmp_path / kind.__name__)
         new.to_csv(tmp_path / "new.csv", index=False)

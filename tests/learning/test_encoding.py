@@ -1,6 +1,8 @@
 """What models keep of their columns: new rows mean what the training rows meant, or one line says why they cannot."""
 
+import re
 import tempfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,17 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest import SVM, KernelRidge, KerntestWarning, inspect_model, predict_file, read_table, train_kpca
+from kerntest import (
+    SVM,
+    KernelRidge,
+    KerntestWarning,
+    inspect_model,
+    predict_file,
+    read_table,
+    train_kpca,
+    train_ridge,
+    train_svm,
+)
 from kerntest.errors import DataError
 
 HEADER = "age,city,member,joined,code"
@@ -276,6 +288,21 @@ def test_unknown_categories_can_be_taken_as_different_from_all_known_ones(table,
         "value"
     )
     assert report.to_dict()["unknown"] == [{"column": "a", "values": ["Trier", "Berlin"], "rows": 3}]
+
+
+@pytest.mark.parametrize("train", [partial(train_ridge, target="y"), partial(train_svm, target="k")])
+def test_a_category_that_is_in_the_test_part_alone_is_told(train):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "city": [*(["Bonn", "Ulm"] * 30), *(f"c{k}" for k in range(30))]})
+    frame = frame.assign(y=frame["a"], k=np.where(frame["a"] > 0, "up", "down"))
+    found = train(frame.drop(columns="k" if train.func is train_ridge else "y"), test_fraction=0.3)
+    (told,) = [one for one in found.warnings if "taken as different" in one]
+    assert re.search(
+        r"^test rows of train: column 'city' holds 'c\d+',.* unknown to the training part, in \d+ rows", told
+    )
+    # Rows of another file are refused, which can be mended.
+    with pytest.raises(DataError, match="unknown to the training part"):
+        train(frame.assign(city=["Bonn", "Ulm"] * 45), test=frame)
 
 
 def test_missing_values_are_refused(table, model):

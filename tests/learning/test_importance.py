@@ -129,6 +129,15 @@ def test_the_work_is_bounded_by_its_count(monkeypatch):
     assert machine.importance(frame[100:][["a", "b"]], frame.kind[100:]) is None
 
 
+def test_fewer_rows_than_are_held_out_are_told(monkeypatch):
+    frame = table()[["a", "b", "kind"]]
+    assert "of 120 test rows:" in train_svm(frame, "kind", test_fraction=0.3).summary(width=200)
+    monkeypatch.setattr(importance, "WORK", 20_000)
+    found = train_svm(frame, "kind", test_fraction=0.3)
+    assert 50 <= found.importance.rows < 120
+    assert f"of {found.importance.rows} test rows drawn from 120, by a bound on the work:" in found.summary(width=200)
+
+
 def test_a_model_keeps_it_and_inspect_tells_it(kerntest, tmp_path):
     path, data = tmp_path / "m.kt", tmp_path / "data.csv"
     table().drop(columns="kind").to_csv(data, index=False)

@@ -223,6 +223,35 @@ def test_machines_that_say_little_are_told():
     assert "'0' for every row would be right as often, or nearly so; class_weight='balanced'" in nearly
 
 
+def test_rows_of_one_class_are_no_reason_for_weights():
+    X, y = clouds(200, separation=8.0)
+    frame = frame_of(X, y)
+    found = train_svm(frame, "y", test=frame[frame["y"] == 0])
+    told = " | ".join(found.warnings)
+    assert "no test row has class '1': they do not show how it is predicted" in told
+    assert "class_weight" not in told
+    assert (found.baseline.method, found.baseline.accuracy, found.baseline.balanced_accuracy) in {
+        ("nearest mean", 1.0, 1.0),
+        ("largest class", 1.0, 1.0),
+    }
+    assert "no test row" not in " | ".join(train_svm(frame, "y", test_fraction=0.3).warnings)
+
+
+def test_the_baseline_is_the_better_of_two():
+    X, _ = clouds(200)
+    rare = (np.arange(200) % 8 == 0).astype(int)
+    # Columns that say nothing: the nearest mean errs on half of the rows.
+    found = train_svm(frame_of(X, rare), "y", test_fraction=0.3)
+    share = sum(found.confusion[0]) / found.n_test
+    assert (found.baseline.method, found.baseline.balanced_accuracy) == ("largest class", 0.5)
+    assert found.baseline.accuracy == pytest.approx(share)
+    assert f"largest class: {100 * share:.3g} %, balanced 50 %" in found.summary()
+    X, y = clouds(200, separation=6.0)
+    assert train_svm(frame_of(X, y), "y").baseline.method == "nearest mean"
+    for options in ({"features": "fourier:50"}, {"method": "mean"}):
+        assert train_svm(frame_of(X, y), "y", **options).baseline.method == "largest class"
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_nearest_mean_is_the_class_at_the_least_distance_in_the_feature_space(classes, kernel):

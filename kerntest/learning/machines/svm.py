@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.engine import Engine, doing
-from kerntest.errors import DataError, UsageError, one_of, option, whole_number
+from kerntest.errors import DataError, UsageError, listed, one_of, option, whole_number
 from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
 from kerntest.learning.learner import Judgement, Learner, trains
@@ -431,15 +431,11 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
     def judge(
         self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, learned: Labelled
     ) -> Judgement[SvmResult]:
-        """Return how good a machine is on its training rows and on others, beside the nearest mean."""
+        """Return how good a machine is on its training rows and on others, beside a simple one."""
         del learned
-        options, model, baseline = self.options, fit.model, None
+        options, model = self.options, fit.model
         parts = [self._scored(model, one) for one in (rows, test) if one is not None]
         train, seen = parts[0].metrics, parts[-1]
-        if rows.classes is not None and options.features is None:
-            mean = Machines(rows.with_kernel(model.kernel), options, options.engine, "mean").fit(1.0).model
-            found: Any = self._scored(mean, seen.rows).metrics
-            baseline = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
         intercepts = tuple(model.expansion.intercepts.tolist())
         same = ("C", "n_bounded", "objective", "dual_objective", "iterations", "converged")
         shown = ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2")
@@ -451,7 +447,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             "outliers": None if self.supervised else float(np.mean(~model.alike(seen.scores))),
             "train": train,
             "test": None if test is None else seen.metrics,
-            "baseline": baseline,
+            "baseline": None if rows.classes is None else self._baseline(rows, model, seen.rows),
             "nu": options.nu if self.supervised else options.nu or ONE_CLASS_NU,
             "lambda_": None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
             "n_support": len(fit.support),
@@ -461,6 +457,18 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         }
         drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
         return Judgement(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None))
+
+    def _baseline(self, rows: TrainingRows, model: SvmModel, seen: TrainingRows) -> Baseline:
+        """Return what is more often right of rows: the class of the nearest mean, or the largest class."""
+        options, largest = self.options, np.bincount(rows.codes).argmax()
+        share, present = float(np.mean(seen.codes == largest)), len(np.unique(seen.codes))
+        best = Baseline("largest class", share, float(share > 0) / present)
+        if options.features is None and options.method != "mean":
+            mean = Machines(rows.with_kernel(model.kernel), options, options.engine, "mean").fit(1.0).model
+            found: Any = self._scored(mean, seen).metrics
+            if found.accuracy >= share:
+                best = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
+        return best
 
     def _scored(self, model: SvmModel, rows: TrainingRows) -> ScoredRows:
         """Return rows with their scores, and how well they are predicted, if anything is."""
@@ -483,13 +491,19 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
     def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""
         warnings, options = [], self.options
-        if isinstance(metrics, ClassificationMetrics) and metrics.n >= FEWEST_JUDGED:
-            largest = max(metrics.classes, key=lambda one: one.support)
+        if isinstance(metrics, ClassificationMetrics):
+            largest, way_out = max(metrics.classes, key=lambda one: one.support), ""
             predicted = [one.name for one in metrics.classes if one.precision is not None]
-            share, way_out = largest.support / metrics.n, ""
+            share = largest.support / metrics.n
             if options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL:
                 way_out = f"; {option('class-weight', 'balanced')} makes the smaller classes count"
-            if len(predicted) == 1:
+            if absent := [repr(one.name) for one in metrics.classes if not one.support]:
+                told = f"no test row has class {listed(absent, folding.CLASSES_NAMED)}"
+                warnings.append(f"{told}: they do not show how it is predicted")
+            # Rows of one class do not show that others are forgotten.
+            if metrics.n < FEWEST_JUDGED or share == 1.0:
+                pass
+            elif len(predicted) == 1:
                 warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
             elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
                 warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")

@@ -324,11 +324,12 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 
 
-def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
-    """Return further rows of a table as the training rows are."""
-    points, _ = cast("Encoder", rows.encoder).transform(tested.features, name=TRAINING_PART)
-    like = TrainingRows(points, rows.encoder, rows.chosen, rows.names, classes=rows.classes, warnings=tested.warnings)
+def rows_like(tested: Labelled, rows: TrainingRows, unknown: Literal["error", "ignore"] = "error") -> TrainingRows:
+    """Return further rows of a table as the training rows are; categories that none of these has are told, or refused."""
     name = tested.read.name
+    points, met = cast("Encoder", rows.encoder).transform(tested.features, name=TRAINING_PART, unknown=unknown)
+    warnings = (*tested.warnings, *(one.told(f"test rows of {name}", TRAINING_PART) for one in met))
+    like = TrainingRows(points, rows.encoder, rows.chosen, rows.names, classes=rows.classes, warnings=warnings)
     if rows.classes is not None:
         return replace(like, codes=rows.classes.codes(tested.targets[0], name))
     if tested.targets:

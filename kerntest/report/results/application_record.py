@@ -31,6 +31,11 @@ class UnknownLevels(Record):
         """The first few values in quotes."""
         return listed([shown_value(value) for value in self.values], VALUES_SHOWN)
 
+    def told(self, data: str, model: str) -> str:
+        """Return what a reader must know of them."""
+        met = f"{data}: column {self.column!r} holds {self.shown}, unknown to {model}"
+        return f"{met}, in {counted(self.rows, 'row')}: taken as different from every known value"
+
 
 @dataclass(frozen=True)
 class NumberSummary(Record):

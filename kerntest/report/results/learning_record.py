@@ -211,7 +211,11 @@ class GridSearch(Grid):
 
 @dataclass(frozen=True)
 class Baseline(Record):
-    """The nearest-mean classifier with the same kernel, on the rows that the machine is judged by."""
+    """What a machine must be better than, on the rows that it is judged by: the one of two that is more often right.
+
+    `method` is "nearest mean", with the same kernel, or "largest class", that of most training rows, for every row. Of
+    features, and beside the nearest mean itself, it is the largest class.
+    """
 
     method: str
     accuracy: float
@@ -279,7 +283,8 @@ class PredictorResult(LearnerResult):
     n_clusters : int or None
         Sets of training rows that no split parts, copies of a row among them; None where every row is on its own.
     importance : Importance or None
-        What each column is worth on the rows held out; None without them, and of very many columns.
+        What each column is worth on the rows held out, or some of them; None without them, and where it would take more
+        than 10^8 kernel values.
     """
 
     target: str | None
@@ -311,7 +316,7 @@ class SvmResult(PredictorResult):
     train, test : ClassificationMetrics, RegressionMetrics or None
         In full.
     baseline : Baseline or None
-        The nearest mean in the same feature space.
+        Of classes: the nearest mean, or the largest class, whichever is more often right.
     C, nu, lambda_ : float or None
         The cost; the share of support vectors asked for; 1 / (2 n C).
     n_support : int

@@ -155,7 +155,7 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
         lines += [*_error_lines(judged, rows), _trained_line(result)]
     elif result.outliers is not None:
         lines.append(("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows"))
-    tables += importance_tables(result.importance)
+    tables += importance_tables(result)
     title = TITLES[result.method] + TASKS[result.task]
     return learner_summary(result, title, lines, svm_sentence(result), target=target, tables=tables)
 
@@ -168,7 +168,7 @@ def svm_sentence(result: records.SvmResult) -> str:
         accuracy, rmse = (result.grid.mean, None) if result.grid.score == "accuracy" else (None, -result.grid.mean)
         if rmse is not None and result.grid.score != "negative RMSE":
             return f"The {_grid_score(result.grid)[0]} of {rows} is {_grid_score(result.grid)[1]}."
-    elif result.baseline is not None and result.method != "mean":
+    elif result.baseline is not None:
         against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
     if accuracy is not None:
         return f"{percent(accuracy)} of {rows} are classified correctly{against}."
@@ -238,7 +238,7 @@ def _class_lines(result: records.SvmResult, judged: records.ClassificationMetric
     probability = nearest = None
     if judged.log_loss is not None and judged.brier is not None:
         probability = f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"
-    if (best := result.baseline) is not None and result.method != "mean":
+    if (best := result.baseline) is not None:
         nearest = f"{best.method}: {percent(best.accuracy)}, balanced {percent(best.balanced_accuracy)}"
     return [
         ("accuracy", f"{percent(judged.accuracy)} of {rows}{interval}"),
@@ -256,15 +256,17 @@ COLUMNS_SHOWN = 10
 MOST_PLACES = 5
 
 
-def importance_tables(importance: records.Importance | None) -> list[ResultTable]:
+def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     """Return what the columns are worth, the most first."""
+    importance = result.importance
     if importance is None or len(importance.columns) < 2:
         return []
     accuracy, more = importance.score == "accuracy", len(importance.columns) - COLUMNS_SHOWN
     texts = importance_texts(importance)
     rows = tuple((visible(one.name), *texts[one.name]) for one in importance.columns[:COLUMNS_SHOWN])
     lost = "accuracy lost, in %," if accuracy else "rise of the RMSE"
-    heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows:"
+    some = "" if importance.rows == result.n_test else f" drawn from {result.n_test:,}, by a bound on the work"
+    heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows{some}:"
     left = f"and {more:,} more: {either('--json', 'to_dict()')} has them"
     columns = _numbers(("lost" if accuracy else "rise", "+-"))
     return [ResultTable((("column", "name"), *columns), rows, heading, (left,) if more > 0 else ())]
@@ -342,7 +344,7 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
         ("solver", how),
         *(_single_lines(result) if len(result.fits) == 1 else _target_lines(result)),
     ]
-    tables += importance_tables(result.importance)
+    tables += importance_tables(result)
     targets, sentence = name_list(result.targets), ridge_sentence(result)
     return learner_summary(result, "Kernel ridge regression", lines, sentence, target=targets, tables=tables)
 
