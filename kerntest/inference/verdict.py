@@ -15,6 +15,7 @@ from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
+from kerntest.kernels.base import overflow
 from kerntest.matrices.passes import CentredProduct, sweep
 from kerntest.report.results import record
 
@@ -305,15 +306,6 @@ def refuse_overflow(kernels: Sequence[Kernel], sums: Iterable[NDArray[Any]]) -> 
             raise overflow(kernel)
 
 
-def overflow(kernel: Kernel) -> UndecidedError:
-    """Return the error for a kernel whose values or sums are beyond the range of numbers."""
-    return UndecidedError(
-        f"the kernel '{kernel}' overflows on these rows",
-        hint=f"{option('scale', 'standardize')}, or a smaller gain or degree, keeps it in range",
-        code="undecided.overflow",
-    )
-
-
 def degenerate(*kernels: Kernel) -> UndecidedError:
     """Return the error for kernels, one for each side that has one, under which no relabelling changes the statistic."""
     named = " and ".join(f"'{kernel}'" for kernel in kernels)
@@ -323,10 +315,16 @@ def degenerate(*kernels: Kernel) -> UndecidedError:
         else f"the kernel {named} finds all pairs of different rows equally similar, or these rows allow one value of the "
         "statistic only"
     )
+    cause = f"kernel that cannot tell them apart: {either('--kernel gaussian', 'a Gaussian')} can"
+    if any(map(_has_bandwidth, kernels)):
+        cause = f"bandwidth far below or above their distances: {option('bandwidth', 'median')} is one of these"
     return UndecidedError(
         f"{subject}: nothing can be tested",
-        hint=f"try {either('--kernel gaussian --bandwidth median', 'gaussian kernels with bandwidth=')}"
-        f"{either('', repr('median'))}: a bandwidth far too small or too large, delta on numbers, or too few different "
-        "rows do this",
+        hint=f"too few different rows do this, or a {cause}",
         code="undecided.degenerate_kernel",
     )
+
+
+def _has_bandwidth(kernel: Kernel) -> bool:
+    """Say whether a kernel, or a part of it, has a bandwidth."""
+    return getattr(kernel, "bandwidth", None) is not None or any(map(_has_bandwidth, kernel.parts))

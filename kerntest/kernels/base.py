@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.kernels.exponential import exponential
 
 if TYPE_CHECKING:
@@ -535,6 +535,14 @@ def refuse_overflow(kernel: object) -> Iterator[None]:
         with np.errstate(over="raise"):
             yield
     except FloatingPointError as error:
-        hint = "scale the columns, or choose a smaller gain, degree or exponent"
-        message = f"the kernel '{kernel}' overflows on these data"
-        raise UndecidedError(message, hint=hint, code="undecided.overflow") from error
+        raise overflow(kernel) from error
+
+
+def overflow(kernel: object) -> UndecidedError:
+    """Return the error for a kernel whose values or sums are beyond the range of numbers."""
+    own = f"{option('scale', 'standardize')} of columns as they are"
+    return UndecidedError(
+        f"the kernel '{kernel}' overflows on these rows",
+        hint=f"a smaller gain, degree or exponent keeps it in range, and so does {own}",
+        code="undecided.overflow",
+    )

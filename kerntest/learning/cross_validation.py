@@ -58,6 +58,15 @@ def draw_folds(
     return folds
 
 
+def folds_of(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the fold of each row, by class where there are classes, and warnings."""
+    codes, names, clusters = rows.codes, () if rows.classes is None else rows.classes.names, rows.clusters
+    labels = codes if names else None
+    folds = draw_folds(len(rows), count, seed, labels=labels, classes=names, clusters=clusters)
+    warning = sparse_classes_warning(codes, count, names, clusters) if names else None
+    return folds, [] if warning is None else [warning]
+
+
 def sparse_classes_warning(labels: Codes, k: int, classes: Sequence[str], clusters: Rows | None = None) -> str | None:
     """Return a warning that names the classes with fewer rows, or clusters, than there are folds; None without any."""
     sparse = [(repr(classes[code]), count) for code, count in sorted(_sizes(labels, clusters)) if count < k]

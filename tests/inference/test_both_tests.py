@@ -498,6 +498,13 @@ def test_kernels_to_which_all_rows_are_alike(test, kernel, side, null):
     assert all(f"'{text}'" in error.message for text in named.values())
 
 
+def test_a_kernel_without_bandwidth_is_not_told_of_one():
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    error = refused(mmd_test, UndecidedError, "finds all pairs", x, x + 7.0, kernel="delta", null="permutation")
+    assert "a Gaussian can" in error.hint
+    assert "bandwidth" not in error.hint
+
+
 @BOTH
 @pytest.mark.parametrize("null", NULLS)
 @pytest.mark.parametrize("side", ["x", "y"])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.learning.solvers.problem import Solution
+from kerntest.report.results.learning_record import Baseline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 # Rounds of the perceptron, and numbers of the matrix that it keeps: 400 MB of them.
 EPOCHS, KEPT_NUMBERS = 100, 5 * 10**7
+
+
+def largest_class(learned: NDArray[np.intp], seen: NDArray[np.intp]) -> Baseline:
+    """Return how often the class of most of the rows that are learned from is that of others."""
+    share = float(np.mean(seen == np.bincount(learned).argmax()))
+    return Baseline("largest class", share, float(share > 0) / len(np.unique(seen)))
 
 
 def nearest_mean(matrix: Matrix, rows: NDArray[np.intp]) -> Solution:

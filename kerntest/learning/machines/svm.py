@@ -16,6 +16,7 @@ from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
 from kerntest.learning.learner import Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
+from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmOptions
 from kerntest.learning.machines.svm_model import SvmModel
@@ -371,7 +372,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         """Return the fitted machine, with probabilities where they were asked for."""
         options, search, warnings = self.options.feasible(rows, whole=True), None, list[str]()
         if self.folds is not None:
-            folds, warnings = _folds(rows, self.folds, options.seed)
+            folds, warnings = folding.folds_of(rows, self.folds, options.seed)
             grid = self._grid(rows, folds)
             search = grid.found(options.engine, progress)
             options, progress = replace(options, C=search.best.C), None
@@ -409,7 +410,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
     def _sigmoids(self, rows: TrainingRows, options: SvmOptions) -> tuple[Sigmoid, ...]:
         """Return what makes probabilities of scores, fitted to those of every row by a machine that has not seen it."""
         try:
-            folds, _ = _folds(rows, PROBABILITY_FOLDS, options.seed)
+            folds, _ = folding.folds_of(rows, PROBABILITY_FOLDS, options.seed)
         except DataError as error:
             told, where = f"{option('probability', True)} holds rows out: {error.message}", error.where
             hint = f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class"
@@ -460,13 +461,11 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
 
     def _baseline(self, rows: TrainingRows, model: SvmModel, seen: TrainingRows) -> Baseline:
         """Return what is more often right of rows: the class of the nearest mean, or the largest class."""
-        options, largest = self.options, np.bincount(rows.codes).argmax()
-        share, present = float(np.mean(seen.codes == largest)), len(np.unique(seen.codes))
-        best = Baseline("largest class", share, float(share > 0) / present)
+        options, best = self.options, largest_class(rows.codes, seen.codes)
         if options.features is None and options.method != "mean":
             mean = Machines(rows.with_kernel(model.kernel), options, options.engine, "mean").fit(1.0).model
             found: Any = self._scored(mean, seen).metrics
-            if found.accuracy >= share:
+            if found.accuracy >= best.accuracy:
                 best = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
         return best
 
@@ -516,15 +515,6 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
                 else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
             )
         return warnings
-
-
-def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the fold of each row, by class where there are classes, and warnings."""
-    codes, names, clusters = rows.codes, () if rows.classes is None else rows.classes.names, rows.clusters
-    labels = codes if names else None
-    folds = folding.draw_folds(len(rows), count, seed, labels=labels, classes=names, clusters=clusters)
-    warning = folding.sparse_classes_warning(codes, count, names, clusters) if names else None
-    return folds, [] if warning is None else [warning]
 
 
 def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, seed: int) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from kerntest.data.column_types import number_text
 from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, option, positive, shown_argument, suggest
-from kerntest.kernels.base import Points
+from kerntest.kernels.base import Points, overflow
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions, sized
 from kerntest.learning.machines.baselines import nearest_mean, perceptron
@@ -264,9 +264,7 @@ class Machines:
                 self.factor = points.numeric
             self.matrix = matrix_of(kernel, points)
         if float(np.abs(self.matrix.diagonal).max(initial=0.0)) > LARGEST_VALUE:
-            told = f"the kernel '{rows.kernel or 'precomputed'}' is beyond the range of numbers on these data"
-            hint = "scale the columns, or choose a smaller gain, degree or exponent"
-            raise UndecidedError(told, hint=hint, code="undecided.overflow")
+            raise overflow(rows.kernel or "precomputed")
 
     def fit(self, C: float, start: Sequence[Solution] | None = None, progress: Progress | None = None) -> SvmFit:
         """Return the machines of a cost, from solutions at a similar one; progress is that of the pairs of classes."""
