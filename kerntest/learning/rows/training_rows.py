@@ -6,7 +6,7 @@ import math
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -324,7 +324,7 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 
 
-def rows_like(tested: Labelled, rows: TrainingRows, unknown: Literal[error, ignore] = "error") -> TrainingRows:
+def rows_like(tested: Labelled, rows: TrainingRows, unknown: Literal["error", "ignore"] = "error") -> TrainingRows:
     """Return further rows of a table as the training rows are; categories that none of these has are told, or refused."""
     name = tested.read.name
     points, met = cast("Encoder", rows.encoder).transform(tested.features, name=TRAINING_PART, unknown=unknown)
