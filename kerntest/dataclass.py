@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 __all__ = ["dataclass"]
 
@@ -36,28 +36,39 @@ else:
         return made
 
 
+class _Fields(NamedTuple):
+    """The fields of a class: those that may be given without their names, all, what most are by default, and who makes some."""
+
+    order: list[str]
+    every: frozenset[str]
+    usual: Mapping[str, Any]
+    made: Mapping[str, Callable[[], Any]]
+
+
 @cache
-def _arguments(kind: Any) -> tuple[list[str], Mapping[str, Any], Mapping[str, Callable[[], Any]]]:
-    """Return the fields of a class that may be given without their names, all of them with their defaults, and who makes some."""
-    fields = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only is True)
-    made = {one.name: one.default_factory for one in fields if one.default_factory is not dataclasses.MISSING}
-    return [one.name for one in fields if not one.kw_only], {one.name: one.default for one in fields}, made
+def _fields(kind: Any) -> _Fields:
+    fields, missing = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only is True), dataclasses.MISSING
+    made = {one.name: one.default_factory for one in fields if one.default_factory is not missing}
+    usual = {one.name: one.default for one in fields if one.default is not missing}
+    return _Fields([one.name for one in fields if not one.kw_only], frozenset(one.name for one in fields), usual, made)
 
 
 def _initialise(self: Any, *given: Any, **named: Any) -> None:
     """Set the fields that are given in their order or by name, and all others to their defaults."""
-    order, usual, factories = _arguments(self.__class__)
-    ordered = dict(zip(order, given, strict=False))
-    values = {**usual, **ordered, **named}
-    for name in factories.keys() - ordered.keys() - named.keys():
-        values[name] = factories[name]()
-    missing = [name for name, value in values.items() if value is dataclasses.MISSING]
-    if len(values) > len(usual) or len(given) > len(order) or missing or ordered.keys() & named.keys():
-        told = [f" got an unexpected keyword argument {name!r}" for name in named if name not in usual]
-        told.append(f" takes {', '.join(usual)}, each once, and not {given} {named}")
+    order, every, usual, made = _fields(self.__class__)
+    # Not by setting attributes, which the class may refuse, and which takes longer.
+    values = self.__dict__
+    values.update(usual)
+    values.update(zip(order, given, strict=False))
+    values.update(named)
+    for name in made:
+        if name not in values:
+            values[name] = made[name]()
+    wrong = named and not (named.keys() <= every and named.keys().isdisjoint(order[: len(given)]))
+    if wrong or len(given) > len(order) or len(values) < len(every):
+        told = [f" got an unexpected keyword argument {name!r}" for name in named if name not in every]
+        told.append(f" takes {', '.join(order)}, each once, and not {given} {named}")
         raise TypeError(type(self).__name__ + told[0])
-    for name, value in values.items():
-        object.__setattr__(self, name, value)
     if hasattr(self, "__post_init__"):
         self.__post_init__()
 

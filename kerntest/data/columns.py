@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -205,6 +206,8 @@ def _none_in_common(x: Table, y: Table) -> Iterator[str]:
 
 def _as_texts(table: Table, names: Collection[str]) -> Table:
     """Return the table with those of its columns that are named as text."""
+    if not names:
+        return table
     columns = tuple(as_text(column) if column.name in names else column for column in table.columns)
     return replace(table, columns=columns)
 
@@ -300,7 +303,9 @@ def infinity(
     column: Column, table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]] | None = None
 ) -> ColumnProblem | None:
     """Return the problem of a column of numbers with an infinity in it, shown as it is typed; None without."""
-    if column.kind != "number" or not (infinite := np.isinf(column.values)).any():
+    if column.kind != "number" or all(map(math.isfinite, column.range)):
+        return None
+    if not (infinite := np.isinf(column.values)).any():
         return None
     row = int(np.argmax(infinite))
     value = str(column.values[row])
@@ -472,7 +477,7 @@ def laid_below(*columns: Column) -> Column:
 
 def reason_to_leave_out(column: Column) -> str | None:
     """Return why a column cannot tell anything in a test; None if it can."""
-    constant = bool(column.values.min() == column.values.max())
+    constant = column.range[0] == column.range[1]
     value = float(column.values[0]) if constant and not column.is_category else 0.0
     n_rows, n_levels = len(column.values), len(column.levels)
     return reason_from_facts(column.name, column.kind, n_rows=n_rows, n_levels=n_levels, constant=constant, value=value)

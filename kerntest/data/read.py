@@ -297,8 +297,11 @@ def _read_array(array: Any, name: str, categorical: Patterns) -> Table:
         raise bad_file(name, f"is an array of {array.ndim} dimensions", hint=hint, code="data.wrong_shape")
     n_rows, n_columns = array.shape if array.ndim == 2 else (len(array), 1)
     refuse_empty(name, n_rows, n_columns)
-    values = np.ma.filled(array.astype(np.float64), np.nan).reshape(n_rows, n_columns)
-    columns = tuple(Column(f"x{j + 1}", "number", values[:, j].copy()) for j in range(n_columns))
+    values = np.ma.filled(array.astype(np.float64), np.nan).reshape(n_rows, n_columns).T.copy()
+    columns = tuple(Column(f"x{j}", "number", column) for j, column in enumerate(values, start=1))
+    # Of many columns at once.
+    for column, *ends in zip(columns, values.min(axis=1).tolist(), values.max(axis=1).tolist(), strict=True):
+        vars(column)["range"] = tuple(ends)
     return with_categories(Table(name, columns, n_rows, "array"), categorical)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -96,10 +98,17 @@ class Column:
         missing: NDArray[np.bool_] = self.values < 0 if self.is_category else np.isnan(self.values)
         return missing
 
+    @cached_property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest value or code, not a number where a number is missing or there is none."""
+        if not len(self.values):
+            return math.nan, math.nan
+        return float(self.values.min()), float(self.values.max())
+
     @property
     def n_missing(self) -> int:
         """Number of missing values."""
-        return int(np.count_nonzero(self.missing))
+        return 0 if self.range[0] >= (0 if self.is_category else -math.inf) else int(np.count_nonzero(self.missing))
 
     @property
     def level_counts(self) -> NDArray[np.int64]:
@@ -182,10 +191,14 @@ class Table:
     offset: int = 0
     part: str = ""
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return dict(zip(self.names, self.columns, strict=True))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -203,15 +216,16 @@ class Table:
         return (*self.notes, *lines)
 
     def __getitem__(self, name: str) -> Column:
-        return self.select([name]).columns[0]
+        return self._named(name)
 
     def select(self, names: Sequence[str]) -> Table:
         """Return the table of these columns, in this order; UsageError for a name that is not there."""
-        by_name = {column.name: column for column in self.columns}
-        for name in names:
-            if not isinstance(name, str) or name not in by_name:
-                raise unknown_column(name, self.name, self.names)
-        return replace(self, columns=tuple(by_name[name] for name in names))
+        return self if tuple(names) == self.names else replace(self, columns=tuple(map(self._named, names)))
+
+    def _named(self, name: str) -> Column:
+        if not isinstance(name, str) or name not in self._by_name:
+            raise unknown_column(name, self.name, self.names)
+        return self._by_name[name]
 
     def take(self, rows: NDArray[Any]) -> Table:
         """Return the table at these rows (indices or a mask)."""

@@ -180,9 +180,18 @@ def keep_freed_memory() -> None:
     np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
-def one_blas_thread() -> Any:
-    """Return a context that holds BLAS to one thread, so that its rounding does not depend on the machine."""
-    return _controller(len(sys.modules)).limit(limits=1, user_api="blas")
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, so that its rounding does not depend on the machine."""
+    libraries: list[Any] = [one for one in _controller(len(sys.modules)).lib_controllers if one.user_api == "blas"]
+    held = [(library, threads) for library in libraries if (threads := library.num_threads) != 1]
+    for library, _ in held:
+        library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for library, threads in held:
+            library.set_num_threads(threads)
 
 
 def loaded_blas() -> list[dict[str, Any]]:

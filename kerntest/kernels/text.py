@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 from kerntest.errors import UsageError, shown_argument, suggest
@@ -80,6 +81,11 @@ def parse_kernel(text: str) -> Kernel:
     UsageError
         If the text is no kernel; ``where["position"]`` is the character, counted from 1.
     """
+    return _parsed(text) if isinstance(text, str) else _Reader(text).kernel()
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Kernel:
     return _Reader(text).kernel()
 
 
@@ -338,7 +344,10 @@ class _Reader:
 
     def accept(self, mark: str) -> bool:
         """Read `mark` and the space after it, if it stands here."""
-        return self.match(re.compile(re.escape(mark))) is not None
+        found = self.at(mark)
+        if found:
+            self.position = min(self.after_space(self.position + len(mark)), self.end)
+        return found
 
 
 def _meant(word: str, names: Sequence[str]) -> str:
@@ -372,20 +381,22 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
     if any(any(group.columns) for group in groups):
         raise _bound_already(kernel)
     owners = _owners(groups, names)
-    factors: list[OnColumns] = []
+    covered: list[tuple[Expression, Columns]] = []
     for number, group in enumerate(groups):
         own = [
             [place for place, name in enumerate(some) if owners.get(name) == number] for some in (numeric, categories)
         ]
         chosen = Columns(tuple(own[0]), tuple(own[1]))
-        for part, seen in _covering(group.kernel, chosen, categories) if any(chosen) else ():
-            shown = [*(numeric[place] for place in seen.numeric), *(categories[place] for place in seen.categories)]
-            factors.append(OnColumns(_localised(part, seen), seen, tuple(map(ColumnName, shown))))
-    if not factors:
+        covered += _covering(group.kernel, chosen, categories) if any(chosen) else ()
+    if not covered:
         hint = "name columns that are there, or '*' for the rest"
         raise refused(f"the kernel '{kernel}' has no column to see", hint)
-    if len(factors) == 1 and not (numeric and categories) and len(owners) == len(names):
-        return Bound(factors[0].kernel, ())
+    if len(covered) == 1 and not (numeric and categories) and len(owners) == len(names):
+        return Bound(_localised(*covered[0]), ())
+    factors = []
+    for part, seen in covered:
+        shown = [*(numeric[place] for place in seen.numeric), *(categories[place] for place in seen.categories)]
+        factors.append(OnColumns(_localised(part, seen), seen, tuple(map(ColumnName, shown))))
     return Bound(ColumnGroups(tuple(factors)), tuple(name for name in names if name not in owners))
 
 

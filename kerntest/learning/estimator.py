@@ -196,7 +196,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             raise DataError(told, hint=hint, code="data.no_columns")
         targets = labelled.targets if names else self._target_values(y, labelled.n, supervised=learner.supervised)
         labelled = replace(labelled, targets=targets, beside=beside(labelled.n))
-        if learner.JUDGED:
+        if learner.splits:
             labelled = kept_together(labelled)
         rows = learner.rows(labelled)
         return replace(rows, warnings=(*labelled.warnings, *rows.warnings)), labelled.features

@@ -231,6 +231,11 @@ class Learner(ABC, Generic[FitT, ResultT]):
     supervised: bool = True
     classifies: bool = False
 
+    @property
+    def splits(self) -> bool:
+        """Whether a fit itself holds rows out."""
+        return self.JUDGED
+
     @abstractmethod
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its targets."""

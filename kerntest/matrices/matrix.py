@@ -20,7 +20,6 @@ from kerntest.kernels.base import (
     DensePairs,
     Kernel,
     Points,
-    left_factor,
     right_factor,
 )
 from kerntest.kernels.elementary import Gaussian
@@ -154,10 +153,12 @@ class GaussianMatrix(Matrix):
     def __init__(self, kernel: Gaussian, points: Points) -> None:
         scaled = points.numeric / (math.sqrt(2.0) * kernel.chosen_bandwidth)
         self.n, self.diagonal, self.columns_each = len(points), np.ones(len(points)), scaled.shape[1]
-        self._factors: dict[type, tuple[Entries, Entries]] = {
-            np.float64: (np.ascontiguousarray(-left_factor(scaled)), np.ascontiguousarray(right_factor(scaled)))
-        }
-        self.largest = float(self._factors[np.float64][1][:, -1].max(initial=0.0))
+        # What `left_factor` is, less its sign, has the same columns.
+        right = np.ascontiguousarray(right_factor(scaled))
+        left = 2.0 * right
+        left[:, -2], left[:, -1] = -right[:, -1], -1.0
+        self._factors: dict[type, tuple[Entries, Entries]] = {np.float64: (left, right)}
+        self.largest = float(right[:, -1].max(initial=0.0))
         self.single = True
         rounding = ROUNDING_UNITS * float(np.finfo(np.float64).eps) * self.largest
         self._equal = rounding if rounding > BLURRED else 0.0

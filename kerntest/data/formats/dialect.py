@@ -7,7 +7,7 @@ import io
 import json
 import re
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, cast
@@ -82,6 +82,8 @@ class CsvOptions:
     @classmethod
     def of(cls, **words: Unpack[SeededWords]) -> CsvOptions:
         """Return the options that keyword arguments mean."""
+        if all(vars(AS_USUAL).get(word, words) is value for word, value in words.items()):
+            return AS_USUAL
         for word in ("delimiter", "encoding", "comment"):
             if not isinstance(typed := words.get(word), str | None):
                 odd = f"{word} must be text, not {shown_argument(typed)}"
@@ -123,7 +125,7 @@ class CsvOptions:
 
     def words(self) -> SeededWords:
         """Return the keyword arguments that mean these options."""
-        return cast("SeededWords", asdict(self))
+        return cast("SeededWords", dict(vars(self)))
 
 
 def _is_encoding(name: str) -> bool:

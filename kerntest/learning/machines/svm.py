@@ -310,21 +310,20 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             hint = f"leave out {option('grid', True)} and {option('cv')}; {option('nu')} sets the share of outliers"
             raise UsageError("one class has no score to cross-validate by", hint=hint, code="usage.grid")
         one_of("select_by", select_by, tuple(MEASURES))
-        chosen = select_by != "accuracy"
-        options.refuse(
-            chosen and self.folds is None,
-            f"{option('select-by')} and no folds",
-            f"add {option('grid', True)} or {option('cv')}",
-        )
-        options.refuse(
-            chosen and not self.classifies,
-            f"{option('select-by')} and {option('task', options.task)}",
-            "it is for classes",
-        )
+        if select_by == "accuracy":
+            return
+        told = option("select-by")
+        options.refuse(self.folds is None, f"{told} and no folds", f"add {option('grid', True)} or {option('cv')}")
+        options.refuse(not self.classifies, f"{told} and {option('task', options.task)}", "it is for classes")
         unfit = select_by == "log-loss" and options.method == "mean"
         options.refuse(
             unfit, f"{option('select-by', 'log-loss')} and {option('method', 'mean')}", "it has no probabilities"
         )
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows are held out on the way."""
+        return self.folds is not None or self.options.probability
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its target, if it has one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -115,17 +116,17 @@ class Encoder:
     na: tuple[str, ...] = MISSING
     covariance: tuple[tuple[float, ...], ...] = ()
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of all columns, in the order of the training table."""
         return tuple(column.name for column in self.columns)
 
-    @property
+    @cached_property
     def numeric(self) -> tuple[ColumnSpec, ...]:
         """Numbers and dates, in the order in which `Points` holds them."""
         return tuple(column for column in self.columns if not column.is_category)
 
-    @property
+    @cached_property
     def categories(self) -> tuple[ColumnSpec, ...]:
         """Text and booleans, in the order in which `Points` holds them; last whether numbers are missing."""
         gaps = (ColumnSpec(presence_name(one.name), "text", PRESENCE) for one in self.columns if one.indicator)

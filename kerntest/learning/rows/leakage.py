@@ -89,8 +89,10 @@ def _joined(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.int
 def _numbers_rows(column: Column) -> bool:
     """Say whether a column counts the rows, in their order, or in another one without a gap."""
     # Of nearly every column the first rows tell that it does not: they are not whole, or not all different.
+    if column.kind != "number" or not column.values[0].is_integer():
+        return False
     first = column.values[:FEWEST_ROWS].tolist()
-    if column.kind != "number" or len(set(first)) < FEWEST_ROWS or not all(map(float.is_integer, first)):
+    if len(set(first)) < FEWEST_ROWS or not all(map(float.is_integer, first)):
         return False
     values = np.sort(column.values)
     return counts_rows(column.values) or bool(values[0] == np.floor(values[0]) and np.all(np.diff(values) == 1.0))

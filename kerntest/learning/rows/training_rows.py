@@ -376,6 +376,11 @@ class Classes:
 
     def codes(self, column: Column, table: str) -> NDArray[np.intp]:
         """Return the place of each row's class; DataError for one that is none of these."""
+        if column.kind == self.kind == "number":
+            numbers = np.array(list(map(float, self.names)))
+            places = np.searchsorted(numbers, column.values)
+            if (numbers.take(places, mode="clip") == column.values).all():
+                return places
         codes, unknown = level_codes(column.name, self.names, as_text(column))
         if unknown.rows:
             what = f"has {unknown.shown}, which no row of {TRAINING_PART} has"
