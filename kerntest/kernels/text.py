@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 from kerntest.errors import UsageError, shown_argument, suggest
@@ -81,11 +80,6 @@ def parse_kernel(text: str) -> Kernel:
     UsageError
         If the text is no kernel; ``where["position"]`` is the character, counted from 1.
     """
-    return _parsed(text) if isinstance(text, str) else _Reader(text).kernel()
-
-
-@lru_cache(maxsize=64)
-def _parsed(text: str) -> Kernel:
     return _Reader(text).kernel()
 
 
@@ -344,10 +338,7 @@ class _Reader:
 
     def accept(self, mark: str) -> bool:
         """Read `mark` and the space after it, if it stands here."""
-        found = self.at(mark)
-        if found:
-            self.position = min(self.after_space(self.position + len(mark)), self.end)
-        return found
+        return self.match(re.compile(re.escape(mark))) is not None
 
 
 def _meant(word: str, names: Sequence[str]) -> str:
@@ -375,7 +366,7 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
     groups is one group of all columns. Parsing the text of what is returned and binding that again gives an equal kernel.
     """
     numeric, categories = tuple(numeric_names), tuple(category_names)
-    names = numeric + categories
+    names, kinds = numeric + categories, (numeric, categories)
     everything = OnColumns(cast("Expression", kernel), names=(ColumnName("*", wildcard=True),))
     groups = cast("tuple[OnColumns, ...]", kernel.parts) if isinstance(kernel, ColumnGroups) else (everything,)
     if any(any(group.columns) for group in groups):
@@ -383,11 +374,8 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
     owners = _owners(groups, names)
     covered: list[tuple[Expression, Columns]] = []
     for number, group in enumerate(groups):
-        own = [
-            [place for place, name in enumerate(some) if owners.get(name) == number] for some in (numeric, categories)
-        ]
-        chosen = Columns(tuple(own[0]), tuple(own[1]))
-        covered += _covering(group.kernel, chosen, categories) if any(chosen) else ()
+        first, second = ([at for at, name in enumerate(some) if owners.get(name) == number] for some in kinds)
+        covered += _covering(group.kernel, Columns(tuple(first), tuple(second)), categories) if first or second else ()
     if not covered:
         hint = "name columns that are there, or '*' for the rest"
         raise refused(f"the kernel '{kernel}' has no column to see", hint)
@@ -395,7 +383,7 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
         return Bound(_localised(*covered[0]), ())
     factors = []
     for part, seen in covered:
-        shown = [*(numeric[place] for place in seen.numeric), *(categories[place] for place in seen.categories)]
+        shown = [*map(numeric.__getitem__, seen.numeric), *map(categories.__getitem__, seen.categories)]
         factors.append(OnColumns(_localised(part, seen), seen, tuple(map(ColumnName, shown))))
     return Bound(ColumnGroups(tuple(factors)), tuple(name for name in names if name not in owners))
 

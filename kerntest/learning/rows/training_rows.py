@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -254,6 +255,10 @@ class ChosenKernel:
         return [self.free.resolve(lambda *asked, factor=factor: factor * median(*asked)) for factor in factors]
 
 
+# One text is the kernel of many fits.
+_parsed = lru_cache(maxsize=64)(parse_kernel)
+
+
 def choose_kernel(
     options: LearnerOptions, encoder: Encoder, points: Points, left_out: Mapping[str, str]
 ) -> ChosenKernel:
@@ -265,7 +270,7 @@ def choose_kernel(
     kernel, bandwidth = options.kernel, options.bandwidth
     if isinstance(kernel, str):
         plain = kernel.strip().lower() == "gaussian"
-        kernel = Hamming() if plain and not encoder.numeric else parse_kernel(kernel)
+        kernel = Hamming() if plain and not encoder.numeric else _parsed(kernel)
     try:
         bound, unused = encoder.bound(kernel)
     except UsageError as error:
