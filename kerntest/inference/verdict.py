@@ -15,7 +15,7 @@ from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
-from kerntest.kernels.base import overflow
+from kerntest.kernels.algebra import overflow
 from kerntest.matrices.passes import CentredProduct, sweep
 from kerntest.report.results import record
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import field, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from kerntest.dataclass import dataclass
+from kerntest.errors import UndecidedError, option
 from kerntest.kernels import ADDITIVE, NORMALISE
 from kerntest.kernels.base import (
     Array,
@@ -27,7 +29,6 @@ from kerntest.kernels.base import (
     Pairs,
     Points,
     raised,
-    refuse_overflow,
     refused,
 )
 
@@ -449,3 +450,23 @@ def terms(kernel: Kernel) -> tuple[Kernel, ...]:
     if isinstance(kernel, ColumnGroups) and len(kernel.parts) == 1:
         return terms(kernel.parts[0])
     return kernel.operands if isinstance(kernel, Sum) else (kernel,)
+
+
+@contextmanager
+def refuse_overflow(kernel: object) -> Iterator[None]:
+    """Turn an overflow of the array operations inside into an UndecidedError that names the kernel."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except FloatingPointError as error:
+        raise overflow(kernel) from error
+
+
+def overflow(kernel: object) -> UndecidedError:
+    """Return the error for a kernel whose values or sums are beyond the range of numbers."""
+    own = f"{option('scale', 'standardize')} of columns as they are"
+    return UndecidedError(
+        f"the kernel '{kernel}' overflows on these rows",
+        hint=f"a smaller gain, degree or exponent keeps it in range, and so does {own}",
+        code="undecided.overflow",
+    )

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.errors import UndecidedError, UsageError, option
+from kerntest.errors import UsageError
 from kerntest.kernels.exponential import exponential
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ LOST_DIGITS, NEAR, NEIGHBOURS = 1e5, 0.02, (1, 2, 3, 7)
 SOME_ROWS = 64
 # Rounding of a squared distance from a product, in units of the largest squared norm.
 ROUNDING_UNITS = 32.0
+# Exponents are not seen to be so far off.
+UNSEEN = 1e-9
 # Its square is a normal number.
 SMALLEST_BASE = 1e-150
 # Beyond so many halvings at once an exponential is cheaper, and more exact.
@@ -159,12 +160,14 @@ class Points:
         farthest = min(farthest, _farthest(np.concatenate([others.numeric, whole.numeric[:SOME_ROWS]])))
         return left_factor(others.numeric, origin) if largest <= farthest else None
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """How far rounding can move a squared distance between these rows (of the whole) from 0."""
+        if self._whole is not None:
+            return self.whole.rounding
         if not self.expandable:
             return 0.0
-        squares = self.whole.derive(right_factor)[:, -1]
+        squares = self.derive(right_factor)[:, -1]
         return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * float(squares.max(initial=0.0))
 
     def derive(self, compute: Callable[..., Array], *arguments: Hashable) -> Array:
@@ -246,6 +249,8 @@ class Pairs(ABC):
     A quantity has the shape `shape`. It may be shared with other kernels: callers must not write into it.
     """
 
+    # Whether squared distances were found as |x|^2 + |y|^2 - 2<x, y>.
+    expanded = False
     # Values by which a kernel finds those of half its bandwidth, see `halve_bandwidths`.
     halved: dict[Hashable, tuple[float, float, Array]] | None = None
 
@@ -293,6 +298,18 @@ class Pairs(ABC):
         """Return |x - y|^2 over the numeric columns, never negative."""
         return self._keep("squared", self._squared_distance)
 
+    def squared_over(self, unit: float) -> Array:
+        """Return |x - y|^2 where it will be divided by a unit: 0 where it is no more than rounding, if that would be seen.
+
+        A narrow kernel would else tell equal rows apart, and its matrix would not be positive definite.
+        """
+        squared = self.squared_distance()
+        if (floor := self._rounding) <= UNSEEN * unit:
+            return squared
+        squared = squared.copy()
+        squared[squared <= floor] = 0.0
+        return squared
+
     def manhattan(self) -> Array:
         """Return |x - y|_1 over the numeric columns."""
         return self._keep("manhattan", lambda: self.summed(np.abs))
@@ -323,14 +340,19 @@ class Pairs(ABC):
     def _zeros(self) -> Array:
         return np.zeros_like(self.x.numeric, shape=self.shape, order="C")
 
+    @property
+    def _rounding(self) -> float:
+        """How far the squared distances may be from those of equal rows, by rounding."""
+        return max(self.x.rounding, self.y.rounding) if self.expanded else 0.0
+
     def distance(self) -> Array:
         """Return |x - y| over the numeric columns as a new array, 0 where it is no more than rounding.
 
         The root of a rounding error is a hundred million times larger: equal rows must not be told apart by it.
         """
-        squared, floor = self.squared_distance(), max(self.x.rounding, self.y.rounding)
+        squared = self.squared_distance()
         rooted: Array = np.sqrt(squared)
-        if floor > 0:
+        if (floor := self._rounding) > 0:
             rooted[squared <= floor] = 0.0
         return rooted
 
@@ -407,7 +429,7 @@ class DensePairs(Pairs):
             left = y.expansion_of(x)
             if left is None:
                 return self.summed(np.square)
-        squared: Array = left @ y.derive(right_factor).T
+        self.expanded, squared = True, left @ y.derive(right_factor).T
         return np.maximum(squared, 0.0, out=squared)
 
     def manhattan(self) -> Array:
@@ -526,23 +548,3 @@ def raised(values: Array, exponent: float) -> Array:
         if digit == "1":
             np.multiply(result, values, out=result)
     return result
-
-
-@contextmanager
-def refuse_overflow(kernel: object) -> Iterator[None]:
-    """Turn an overflow of the array operations inside into an UndecidedError that names the kernel."""
-    try:
-        with np.errstate(over="raise"):
-            yield
-    except FloatingPointError as error:
-        raise overflow(kernel) from error
-
-
-def overflow(kernel: object) -> UndecidedError:
-    """Return the error for a kernel whose values or sums are beyond the range of numbers."""
-    own = f"{option('scale', 'standardize')} of columns as they are"
-    return UndecidedError(
-        f"the kernel '{kernel}' overflows on these rows",
-        hint=f"a smaller gain, degree or exponent keeps it in range, and so does {own}",
-        code="undecided.overflow",
-    )

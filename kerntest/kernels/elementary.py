@@ -23,8 +23,17 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels import ADDITIVE, MAHALANOBIS, algebra
-from kerntest.kernels.algebra import NOT_NEGATIVE, POSITIVE, Domain, Expression, Kind, check_number, format_number
-from kerntest.kernels.base import Array, Columns, Metric, Pairs, Points, raised, refuse_overflow, refused
+from kerntest.kernels.algebra import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Domain,
+    Expression,
+    Kind,
+    check_number,
+    format_number,
+    refuse_overflow,
+)
+from kerntest.kernels.base import Array, Columns, Metric, Pairs, Points, raised, refused
 from kerntest.kernels.exponential import exponential
 
 if TYPE_CHECKING:
@@ -151,7 +160,7 @@ class Gaussian(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        return exponential(pairs.squared_distance(), -1 / (2 * bandwidth**2))
+        return exponential(pairs.squared_over(2 * bandwidth**2), -1 / (2 * bandwidth**2))
 
 
 class Laplacian(BandwidthAtom):
@@ -194,7 +203,7 @@ class StudentT(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        return _inverse_power(pairs.squared_distance(), self.df * bandwidth**2, (self.df + 1) / 2)
+        return _inverse_power(pairs, self.df * bandwidth**2, (self.df + 1) / 2)
 
 
 @dataclass(frozen=True)
@@ -209,12 +218,12 @@ class RationalQuadratic(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        return _inverse_power(pairs.squared_distance(), 2 * self.alpha * bandwidth**2, self.alpha)
+        return _inverse_power(pairs, 2 * self.alpha * bandwidth**2, self.alpha)
 
 
-def _inverse_power(squared: Array, scale: float, exponent: float) -> Array:
-    """Return (1 + squared / scale)^(-exponent); by logarithms, which keep the digits of small values."""
-    values = np.multiply(squared, 1 / scale)
+def _inverse_power(pairs: Pairs, scale: float, exponent: float) -> Array:
+    """Return (1 + |x - y|^2 / scale)^(-exponent); by logarithms, which keep the digits of small values."""
+    values = np.multiply(pairs.squared_over(scale), 1 / scale)
     if exponent == 1:
         values += 1
         return np.divide(1, values, out=values)

@@ -190,7 +190,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         names = (y,) if isinstance(y, str) else y if self.SEVERAL and isinstance(y, (list, tuple)) else ()
         if not learner.supervised or not all(isinstance(name, str) for name in names):
             names = ()
-        labelled = read_labelled(as_rows(X), names, TrainingOptions(), name="X")
+        labelled = read_labelled(as_rows(X), names, TrainingOptions(numbers=learner.NUMBERS), name="X")
         if labelled.n < 2:
             told, hint = "X has 1 sample, and one row has nothing to learn from", "hand over two rows or more"
             raise DataError(told, hint=hint, code="data.no_columns")

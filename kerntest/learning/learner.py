@@ -224,6 +224,8 @@ class Learner(ABC, Generic[FitT, ResultT]):
     RESULT: ClassVar[Any]
     # Whether other rows than those that are learned from can judge it.
     JUDGED: ClassVar[bool] = True
+    # Whether it learns from numbers alone.
+    NUMBERS: ClassVar[bool] = False
     # Where features take the place of the kernel matrices of n rows they have (w / n)^(1 / p) landmarks: w, p, and the most.
     LANDMARKS: ClassVar[tuple[float, int, int]] = 12e9, 2, 1000
     options: LearnerOptions
@@ -308,7 +310,7 @@ def train(
     started = time.perf_counter()
     options = learner.options
     read_as = CsvOptions.of(**csv, seed=options.seed)
-    reading = TrainingOptions(columns, exclude, categorical, missing, read_as, cluster)
+    reading = TrainingOptions(columns, exclude, categorical, missing, read_as, cluster, learner.NUMBERS)
     if options.precomputed:
         told = "a precomputed matrix has no columns to read from a table"
         hint = f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python"

@@ -337,6 +337,7 @@ class LagPairs(Pairs):
     def _squared_distance(self) -> Array:
         if self.x.numeric.shape[1] <= FEW_COLUMNS or not self.x.expandable:
             return self.summed(np.square)
+        self.expanded = True
         return self._by_product(self.x.derive(left_factor), self.y.derive(right_factor), 0.0)
 
     def exponential_manhattan(self, bandwidth: float) -> Array:

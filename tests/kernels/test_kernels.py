@@ -260,10 +260,13 @@ def test_a_row_of_size_zero_is_normalised_to_zero():
 # Distances
 
 
-def test_equal_rows_are_not_told_apart_by_rounding():
+@pytest.mark.parametrize(
+    "kernel", ["laplacian2(0.0001)", "gaussian(1e-7)", "student-t(1e-7)", "rational-quadratic(1e-7)", "matern(1e-7)"]
+)
+def test_equal_rows_are_not_told_apart_by_rounding(kernel):
     rows = np.random.default_rng(0).normal(size=(300, 7)) + 30.0
     twice = Points.of(np.concatenate([rows, rows]))
-    values = parse_kernel("laplacian2(0.0001)")(twice)
+    values = parse_kernel(kernel)(twice)
     np.testing.assert_array_equal(np.diag(values[:300, 300:]), 1.0)
 
 

@@ -456,3 +456,21 @@ def test_the_command_prints_what_the_record_says(kerntest, tmp_path):
     assert kerntest("unmix", path, "--bandwidth", "0").code == 2
     assert kerntest("unmix", path, "--components", "1").code == 2
     assert kerntest("unmix", path, "--columns", "a").code == 3
+
+
+def test_what_is_missing_in_columns_that_take_no_part_costs_no_row(tmp_path):
+    X = sources_of(["uniform", "laplace"], 200) @ MIXING[:2, :2]
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    noted = frame.assign(note=[None if k % 3 else "ab"[k % 2] for k in range(200)])
+    found, plain = (
+        train_unmix(noted, output=tmp_path / "m.kt", test_fraction=0.3),
+        train_unmix(frame, test_fraction=0.3),
+    )
+    assert (found.n_train, found.n_test, found.columns_left_out) == (140, 60, ("note",))
+    np.testing.assert_allclose(found.sources[0].mixing, plain.sources[0].mixing, rtol=1e-6)
+    assert train_unmix(noted, missing="indicator").n_train == 200
+    assert KernelICA().fit(noted).model.n_train == 200
+    assert inspect_model(tmp_path / "m.kt").kernel == found.kernel == "gaussian(1)"
+    noted.loc[3, "a"] = np.nan
+    assert train_unmix(noted, missing="drop").n_train == 199
+    raises(DataError, "data.missing_values", lambda: train_unmix(noted))

@@ -30,7 +30,7 @@ from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import dependence
 from kerntest.inference.verdict import Verdict, degenerate, permutation_null, relabelling_warning
-from kerntest.kernels.base import overflow
+from kerntest.kernels.algebra import overflow
 from kerntest.matrices.expansion import sum_of_kernels
 from kerntest.matrices.factor import Factor, centred, kernel_factor
 from kerntest.matrices.matrix import lanczos

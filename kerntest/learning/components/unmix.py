@@ -209,7 +209,7 @@ def train_unmix(train: Any, *, color: str | None = None, **options: Any) -> Unmi
 class UnmixLearner(Learner[UnmixFit, UnmixResult]):
     """Sources of the numbers of a table; the column `color` takes no part."""
 
-    COMMAND, ESTIMATOR, RESULT, supervised = "unmix", "KernelICA", UnmixResult, False
+    COMMAND, ESTIMATOR, RESULT, NUMBERS, supervised = "unmix", "KernelICA", UnmixResult, True, False
 
     def __init__(self, options: UnmixOptions, color: str | None = None) -> None:
         self.options: UnmixOptions = options
@@ -222,8 +222,8 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table as the linear kernel sees them: categories take no part."""
         names = [column.name for column in labelled.features.columns if column.is_category]
-        if labelled.gaps:
-            told = f"sources are mixed from numbers: whether a value is there is none ({listed(labelled.gaps)})"
+        if gaps := [name for name in labelled.gaps if name not in names]:
+            told = f"sources are mixed from numbers: whether a value is there is none ({listed(gaps)})"
             raise UsageError(told, hint=f"{option('missing', 'drop')} leaves rows out", code="usage.missing")
         numbers = labelled.features.select([name for name in labelled.features.names if name not in names])
         if not numbers.columns:

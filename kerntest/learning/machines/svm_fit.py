@@ -14,7 +14,8 @@ import numpy as np
 from kerntest.data.column_types import number_text
 from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, option, positive, shown_argument, suggest
-from kerntest.kernels.base import Points, overflow
+from kerntest.kernels.algebra import overflow
+from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions, sized
 from kerntest.learning.machines.baselines import nearest_mean, perceptron

@@ -392,7 +392,8 @@ class SourceColumns(ComponentColumns):
         """What `kerntest inspect` tells of such models only: by how much columns change with the sources."""
         spread = np.array([one.spread for one in self.encoder.numeric])
         mixing = (spread[:, None] * self.model.mixing).tolist()
-        return {"mixing": tuple(map(tuple, mixing)), "n_support": None, "intercepts": ()}
+        kernel = str(self.model.kernel)
+        return {"mixing": tuple(map(tuple, mixing)), "n_support": None, "intercepts": (), "kernel": kernel}
 
 
 KINDS: dict[str, type[ModelColumns]] = {
@@ -450,17 +451,17 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         digest = hashlib.file_digest(stream, "sha256")
         size = stream.tell()
     kernel = file.manifest.get("kernel")
-    told: dict[str, Any] = {}
+    told: dict[str, Any] = {"kernel": kernel if isinstance(kernel, str) else None}
     # A kind that a later version of this format adds is still told by name.
     if (kind := KINDS.get(file.kind)) is not None:
         model = model_of(file, kind.MODEL)
         encoder, features, expansion = model.encoder, model.features, model.expansion
-        told = {"n_support": len(expansion.coefficients), "intercepts": tuple(expansion.intercepts.tolist())}
+        told |= {"n_support": len(expansion.coefficients), "intercepts": tuple(expansion.intercepts.tolist())}
         told |= kind(model=model, shown=file.name).about
         if features is not None:
             told |= {"features": f"{features.kind}:{features.size}", "n_support": None}
         if encoder is None:
-            kernel = "precomputed"
+            told["kernel"] = "precomputed"
         else:
             columns = ({name: getattr(spec, name) for name in spec.stored_fields()} for spec in encoder.columns)
             told |= {
@@ -473,7 +474,6 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         kind=file.kind,
         format_version=int(file.manifest["format_version"]),
         kerntest_version=str(file.manifest["kerntest_version"]),
-        kernel=kernel if isinstance(kernel, str) else None,
         bytes=size,
         sha256=digest.hexdigest(),
         **told,

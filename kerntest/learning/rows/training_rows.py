@@ -65,6 +65,8 @@ class TrainingOptions:
     missing: MissingPolicy = "error"
     csv: CsvOptions = AS_USUAL
     cluster: str | None = None
+    # Whether categories take no part: whatever is missing there.
+    numbers: bool = False
 
     def read(self, data: Any, name: str = "train") -> Table:
         """Return a table as it is; `name` is what data in memory are called."""
@@ -173,7 +175,8 @@ def _whole_rows(
     check_policy(options.missing)
     gaps = options.missing == "indicator"
     # What is predicted, and what goes along, must be there.
-    counts = {column.name: column.n_missing for column in chosen.columns if not gaps or column.name in apart}
+    idle = {one.name for one in chosen.columns if gaps or (options.numbers and one.is_category)}.difference(apart)
+    counts = {column.name: column.n_missing for column in chosen.columns if column.name not in idle}
     kept, dropped = apply_missing(chosen, options.missing, apart, whole=counts)
     lost = lost_rows(table.name, dropped, table.n_rows, counts, apart if len(names) > 1 else chosen.names)
     warnings = (*chosen.warnings, *lost)
