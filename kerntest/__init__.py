@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kerntest.report.results.application_record import TransformReport as TransformReport
     from kerntest.report.results.component_record import KpcaResult as KpcaResult
     from kerntest.report.results.component_record import UnmixResult as UnmixResult
+    from kerntest.report.results.groups_record import GroupsResult as GroupsResult
     from kerntest.report.results.independence_record import IndependenceResult as IndependenceResult
     from kerntest.report.results.independence_record import JointResult as JointResult
     from kerntest.report.results.independence_record import ScreenResult as ScreenResult
@@ -67,6 +68,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "learning.rows.model_outputs": ("inspect_model",),
     "report.results.application_record": ("PredictionReport", "TransformReport"),
     "report.results.component_record": ("KpcaResult", "UnmixResult"),
+    "report.results.groups_record": ("GroupsResult",),
     "report.results.independence_record": ("IndependenceResult", "JointResult", "ScreenResult", "SelectionResult"),
     "report.results.inspection_record": ("ModelReport", "TableReport", "inspect_table"),
     "report.results.learning_record": ("RidgeResult", "SvmResult"),

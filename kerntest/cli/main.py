@@ -34,7 +34,7 @@ _told = threading.Event()
 
 # Where each command lives, and what it does in a few words: a command is loaded when it is asked for.
 COMMANDS = {
-    "mmd": ("mmd", "mmd", "Test whether two files come from the same distribution."),
+    "mmd": ("mmd", "mmd", "Test whether files, or groups of rows, come from the same distribution."),
     "hsic": ("hsic", "hsic", "Test whether columns depend on one another."),
     "svm": ("learn", "svm", "Learn to predict a column: classes, numbers, outliers."),
     "ridge": ("learn", "ridge", "Learn to predict numbers, with intervals."),
@@ -50,6 +50,7 @@ COMMANDS = {
 MANUAL = Manual(
     examples={
         "Do two files come from the same distribution?": "kerntest mmd before.csv after.csv",
+        "Do the groups of one?": "kerntest mmd iris.csv --by species",
         "Which columns depend on one another?": "kerntest hsic machines.csv --pairwise",
         "Learn to predict a column, judged on rows held out": "kerntest svm iris.csv --target species --test-fraction "
         "0.3",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -173,7 +174,8 @@ def _names(ctx: click.Context) -> list[str]:
 
     found: dict[str, None] = {}
     # The option that is being typed lacks its value: click then leaves the files where it found them, in `args`.
-    for path in (*(ctx.params.get(argument) for argument in _FILES), *ctx.args):
+    given = (ctx.params.get(argument) for argument in _FILES)
+    for path in (*chain.from_iterable(one if isinstance(one, tuple) else (one,) for one in given), *ctx.args):
         # A file that cannot be read must not hide the names of the other.
         with suppress(Exception):
             found |= dict.fromkeys(header_names(path) if isinstance(path, str) else ())

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import chain, combinations, product
 from pathlib import Path, PurePath
@@ -33,7 +33,7 @@ from kerntest.report.write import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import click
 
@@ -208,9 +208,16 @@ class Run:
         self.files |= {f"--{name}": options.get(name) for name in ("witness", "plot")}
         self.gates = options.pop("fail_on", ())
 
-    def check(self, record: type[Record], sources: Mapping[str, str | None], example: str, model: str = "") -> None:
-        """Refuse gates on what no such record has, sources that cannot be read, and outputs over each other or over these."""
-        self.check_gates(_fields(record))
+    def check(
+        self,
+        record: type[Record] | Sequence[type[Record]],
+        sources: Mapping[str, str | None],
+        example: str,
+        model: str = "",
+    ) -> None:
+        """Refuse gates on what no such record, or none of several, has, sources that cannot be read, and outputs over each other or over these."""
+        records = record if isinstance(record, Sequence) else (record,)
+        self.check_gates(dict(chain.from_iterable(_fields(one).items() for one in records)))
         read = {name: source for name, source in sources.items() if source is not None}
         check_stdin(read, example)
         written = [(name, file) for name, file in self.files.items() if file is not None]

@@ -117,18 +117,27 @@ class RunOfTest:
 
         A side has rows and the kernels over them; of one side the other is the label. The family has so many members.
         """
+        n = len(sides[0][0])
+        self.refuse_dense(sides)
+        if count_wanted(n):
+            self.announce(
+                command, n, columns, (step_of_test(sides, self.options, members=members, statistic=statistic), *further())
+            )
+
+    def refuse_dense(self, sides: Sequence[Side], usual: str = "shifts") -> None:
+        """Refuse random permutations of two variables whose matrices are too large to be held."""
         n, count = len(sides[0][0]), sum(len(kernels) for _, kernels in sides)
         most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
         if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
             raise UndecidedError(
                 f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
-                hint=f"{option('resampling', 'shifts')} has no such limit"
+                hint=f"{option('resampling', usual)} has no such limit"
                 + ("; or name one kernel for each side" if count > 2 else ""),
                 code="undecided.memory",
             )
-        if not count_wanted(n):
-            return
-        steps = step_of_test(sides, self.options, members=members, statistic=statistic), *further()
+
+    def announce(self, command: str, n: int, columns: int, steps: Sequence[Step]) -> None:
+        """Tell what steps over n rows take, and find the engine on which they fit into the memory."""
 
         def held(threads: int) -> float:
             return TABLE_BYTES * float(n) * columns - SPARED_BYTES + max(step.held(threads) for step in steps)

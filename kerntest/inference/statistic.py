@@ -12,6 +12,7 @@ the matrix of the label. With the diagonals left out before U-centring (Szekely 
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
 from kerntest.matrices.passes import sum_tiles, sweep
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kerntest.inference.sides import Estimator, Labels
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -238,3 +241,68 @@ def _swept(kernel: Kernel, points: Points, vectors: Array, engine: Engine) -> tu
             return G @ (G.T @ vectors) - own[:, None] * vectors, float(np.square(G.T @ G).sum()) - float(own @ own)
     swept = sweep(kernel, points, vectors, engine)
     return swept.product, swept.total_square
+
+
+# A kernel and several groups
+
+
+class GroupEffects(NamedTuple):
+    """What a kernel measures between k groups: all together, and of every two both estimates of MMD^2 and the effect size.
+
+    All together it is the mean of MMD^2 over the pairs of rows of different groups, sum_{g<h} n_g n_h MMD^2(g, h) over the
+    number of these; arrays have the shape (k, k).
+    """
+
+    together: Effect
+    unbiased: Array
+    biased: Array
+    effect_sizes: Array
+
+
+def group_label(codes: NDArray[np.intp], *, hollow: bool) -> Array:
+    """Return columns whose inner products are the matrix L of k groups, at least two rows each, shape (n, k).
+
+    L_ij = 1 / (n_g - 1) where i and j are both in group g, by the biased estimate 1 / n_g: then <A, B> is a multiple of
+    the mean in `GroupEffects`, as `group_factor` says, and where all groups have as many rows L is that of the delta kernel.
+    """
+    counts = np.bincount(codes)
+    return np.asarray(np.eye(len(counts))[codes] / np.sqrt(counts - hollow))
+
+
+def group_factor(counts: NDArray[np.intp], *, hollow: bool) -> float:
+    """Return what turns <A, B> into the mean of MMD^2 over pairs of rows of different groups."""
+    n = int(counts.sum())
+    return (n - hollow) / ((n**2 - float(np.square(counts).sum())) / 2)
+
+
+def between_groups(kernel: Kernel, points: Points, codes: NDArray[np.intp], engine: Engine) -> GroupEffects:
+    """Return how far k groups are apart: `codes` from 0 say which a row is in. Cost: O(n^2 (p + k) / 2) time, O(n k) memory."""
+
+    def both(K: Array) -> tuple[list[Array], list[Any]]:
+        return [K, np.square(K)], [0.0]
+
+    counts = np.bincount(codes)
+    n, n_g, member = len(codes), counts.astype(np.float64), np.eye(len(counts))[codes]
+    (to_groups, squared), _ = sum_tiles([(kernel, points, None)], both, [member, member], enough_for(engine, n**2 / 2))
+    sums, squares = member.T @ to_groups, member.T @ squared
+    own = np.diag(member.T @ kernel.diagonal(points))
+    # Of the rows of group g, the products of their sums over groups a and b.
+    crossed = np.einsum("ig,ia,ib->gab", member, to_groups, to_groups, optimize=True)
+    pairs = np.outer(n_g, n_g)
+    means = [sums / (pairs - np.diag(n_g)), (sums + own) / pairs]
+    unbiased, biased = (np.add.outer(np.diag(mean), np.diag(mean)) - 2.0 * mean for mean in means)
+    if kernel.positive_definite:
+        biased = np.maximum(biased, 0.0)  # but for rounding it is
+    sizes = np.zeros_like(sums)
+    for g, h in combinations(range(len(counts)), 2):
+        two = np.ix_([g, h], [g, h])
+        label = LabelMatrix(int(counts[g]), int(counts[h]), "unbiased")
+        squared_rows = float(crossed[np.ix_([g, h], [g, h], [g, h])].sum())
+        found = float(squares[two].sum()), squared_rows, float(sums[two].sum())
+        sizes[g, h] = sizes[h, g] = _label_effect(label, float(unbiased[g, h]), *found)
+    weights = np.triu(pairs, 1) / np.triu(pairs, 1).sum()
+    mean = float((weights * unbiased).sum())
+    norm = centred_inner(squares.sum(), np.square(to_groups.sum(axis=1)).sum(), sums.sum() ** 2, n, hollow=True)
+    label_norm = centred_inner((n_g / (n_g - 1.0)).sum(), float(n), float(n) ** 2, n, hollow=True)
+    effect = effect_size(mean / group_factor(counts, hollow=True), float(norm), float(label_norm))
+    return GroupEffects(Effect(mean, float((weights * biased).sum()), effect), unbiased, biased, sizes)

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from kerntest.data.columns import pool
-from kerntest.data.diagnostics import misleading
-from kerntest.data.formats.dialect import CsvOptions, CsvWords
+from kerntest.data.formats.dialect import CsvOptions
 from kerntest.errors import one_of, option, positive, telling
 from kerntest.inference import exact
-from kerntest.inference.explain.differences import explained, explanation_work
-from kerntest.inference.family import BandwidthOption, Family, KernelChooser, check_bandwidth
-from kerntest.inference.method import ByFeatures, Way
-from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
-from kerntest.inference.sides import Options, Reading, lay_out, read_two, without_missing
-from kerntest.inference.verdict import Verdict, verdict_of
-from kerntest.report.results import record
-from kerntest.report.summaries.test_summary import decision_sentence
+from kerntest.inference.comparison import Comparison
+from kerntest.inference.family import BandwidthOption, check_bandwidth
+from kerntest.inference.method import Way
+from kerntest.inference.sides import Options, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
-    from typing import Unpack
 
     from kerntest.data.missing import MissingPolicy
     from kerntest.engines.engine import Progress
     from kerntest.inference.sides import Estimator, Judge, Method, NullMethod, Scale
     from kerntest.kernels.base import Kernel
+    from kerntest.report.results.groups_record import GroupsResult
+    from kerntest.report.results.record import TwoSampleResult
+
+
+@overload
+def mmd_test(x: Any, y: Any, *, by: None = None, **options: Any) -> TwoSampleResult: ...
+@overload
+def mmd_test(x: Any, y: Any = None, *others: Any, **options: Any) -> TwoSampleResult | GroupsResult: ...
 
 
 # A kernel that overflows is found by its sums, and refused by name.
@@ -38,8 +37,10 @@ if TYPE_CHECKING:
 @np.errstate(over="ignore", invalid="ignore")
 def mmd_test(
     x: Any,
-    y: Any,
-    *,
+    y: Any = None,
+    *others: Any,
+    by: str | None = None,
+    reference: str | float | None = None,
     kernel: Kernel | str = "auto",
     bandwidth: BandwidthOption = "auto",
     estimator: Estimator = "unbiased",
@@ -63,14 +64,21 @@ def mmd_test(
     progress: Progress | None = None,
     method: Method = "auto",
     features: str | None = None,
-    **csv: Unpack[CsvWords],
-) -> record.TwoSampleResult:
-    """Test whether two samples come from the same distribution, by the maximum mean discrepancy.
+    **csv: Any,
+) -> TwoSampleResult | GroupsResult:
+    """Test whether two samples, or several, come from the same distribution, by the maximum mean discrepancy.
 
     Parameters
     ----------
     x, y : path, "-", ndarray of shape (n,) or (n, p), DataFrame, pyarrow Table or kerntest.Table
-        The samples: n_x and n_y rows of the same columns, at least two rows each.
+        The samples: n_x and n_y rows of the same columns, at least two rows each. With `by` there is no y.
+    *others : as y
+        Further samples: each of y and these is compared with x.
+    by : str, optional
+        The column of x that says which group a row is in. Two groups are two samples. More are tested all together, by one
+        exact p-value, and two by two; groups of a single row take no part.
+    reference : str or number, optional
+        With `by`: the group with which each of the others is compared, in place of every two; of two groups the first.
     kernel : Kernel or str
         A kernel or its text, such as "gaussian(1.5) + 0.5*laplacian(2)". "auto": Gaussian, Laplacian and, from three
         columns on, additive, each on a grid of bandwidths, judged by one p-value. Text and boolean columns get a kernel
@@ -111,7 +119,8 @@ def mmd_test(
         CSV or Parquet file for the witness function of the reported kernel at every row, each left out of its own mean.
     plot : path, optional
         PNG, SVG or PDF file for a picture: the null distribution, the witness function, and with `explain` the
-        effect sizes of the columns and both distributions of the first six. Needs matplotlib.
+        effect sizes of the columns and both distributions of the first six; of several samples the effect sizes of the
+        pairs. Needs matplotlib.
     columns, exclude : str or sequence of str, optional
         Columns to use or to leave out: names, ranges `a:b`, wildcards `temp_*`.
     common : bool
@@ -141,8 +150,8 @@ def mmd_test(
 
     Returns
     -------
-    TwoSampleResult
-        A frozen record; its fields are those of the JSON.
+    TwoSampleResult or GroupsResult
+        A frozen record; its fields are those of the JSON. The second of more than two samples.
 
     Warns
     -----
@@ -164,11 +173,22 @@ def mmd_test(
     O(F R b^2) for R relabellings of b blocks of rows; O(F b^2 + F R + n p) memory, n = n_x + n_y: never an n x n array.
     With N features: two passes over the files, O(n N p) time, and memory for a few pieces of them.
 
+    Each pair of several samples is tested as if it were alone: its kernels, its scale and its relabellings come from its own
+    rows, so that no other group can make it reject. p-values of pairs are corrected by Holm, over as many relabellings as
+    let the smallest one be at most alpha after it. k groups of one table are tested all together by the weighted mean
+
+        sum_{g<h} n_g n_h MMD^2(g, h) / sum_{g<h} n_g n_h
+
+    which is <A, B> for L_ij = 1/(n_g - 1) where rows i and j are both in g (1/n_g: biased), times (n - 1) or n over the
+    denominator; relabellings are those of `hsic_test`. Cost: that of the pairs, about n^2 (p + F) for all of them, and
+    O(F n^2 log n).
+
     References
     ----------
     Gretton, Borgwardt, Rasch, Schoelkopf and Smola (2012), "A kernel two-sample test", JMLR 13; Domingo-Enrich, Dwivedi
     and Mackey (2025), "Cheap permutation testing", for blocks; Chatterjee and Bhattacharya (2025), "Boosting the power of
-    kernel two-sample tests", for several kernels judged together.
+    kernel two-sample tests", for several kernels judged together; Rizzo and Szekely (2010), "DISCO analysis", for the
+    weighted mean; Holm (1979).
 
     Examples
     --------
@@ -176,6 +196,11 @@ def mmd_test(
     >>> rng = np.random.default_rng(0)
     >>> mmd_test(rng.normal(size=(100, 2)), rng.normal(size=(120, 2)) + 1.0).reject
     True
+    >>> import pandas as pd
+    >>> sizes = [*rng.normal(size=80), *rng.normal(size=40) + 2.0]
+    >>> table = pd.DataFrame({"size": sizes, "kind": np.repeat(["a", "b", "c"], 40)})
+    >>> [(pair.x, pair.y, pair.reject) for pair in mmd_test(table, by="kind").pairs]
+    [('a', 'c', True), ('b', 'c', True), ('a', 'b', False)]
     """
     one_of("resampling", resampling, ("blocks", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
@@ -193,97 +218,18 @@ def mmd_test(
     exact_only[option("resampling", "random")] = resampling == "random"
     single = options.null != "permutation"
     way = Way.of(method, features, exact_only, kernels=(kernel,), bandwidth=bandwidth, single=single)
-
-    def by_features(x: Any, y: Any, why: Sequence[str] = ()) -> record.TwoSampleResult:
-        from kerntest.inference.features import block_sums, two_passes  # noqa: PLC0415 - few need them
-
-        asked = features or block_sums.FEATURES
-        survey = two_passes.Survey("mmd", options, asked, reading, threads=threads, progress=progress, why=why)
-        return block_sums.mmd_by_features(
-            x, y, survey, two_sample_result, kernel=kernel, bandwidth=bandwidth, min_effect=min_effect
-        )
-
     files = None
     if witness is not None or plot is not None:
         from kerntest.inference.explain.pictures import Files  # noqa: PLC0415 - few need it
 
         files = Files(witness, plot)
     run = exact.RunOfTest(options, threads)
-    with way.tables(read_two, x, y, reading) as tables:
-        if isinstance(tables, ByFeatures):
-            return by_features(*tables)
-    options = run.options
-    tables = tables.with_gaps(missing)
-    used, dropped = without_missing(tables.tables, reading.missing)
-    pooled = pool(*used)
-    sample = lay_out(pooled, options.scale)
-    chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
-    family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
-    further = partial(explanation_work, sample, options) if explain else tuple
-    sides = [(sample.points, family.kernels)]
-    run.prepare("mmd", sides, len(sample.names), members=len(family.members), further=further)
-    test = TwoSamples(options, run.engine, progress, sample)
-    verdict = verdict_of(test, family)
-    minimum = explanation = None
-    if min_effect is not None:
-        measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
-        effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
-        minimum = exact.minimum_effect(min_effect, measure, effect, options.alpha)
-    if explain:
-        explanation = explained(test, verdict, tables.tables, used)
-    result = two_sample_result(
-        run,
-        verdict,
-        family,
-        run.provenance(tables.read, [kept.n_rows for kept in used], (kernel,), family.rule),
-        n=(pooled.n_x, pooled.n_y),
-        columns=used[0].names,
-        left_out=pooled.left_out,
-        minimum=minimum,
-        explanation=explanation,
-        warnings=(*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings),
-    )
-    if files is not None:
-        files.write_of(exact.TwoSampleAnalysis(result, verdict, sample, used))
-    return result
+    told = (kernel, bandwidth, features, min_effect, explain, files, threads, progress)
+    comparison = Comparison(run, options, reading, way, *told)
+    if by is None and reference is None and y is not None and not others:
+        return comparison.of(x, y)
+    from kerntest.inference.screens import groups  # noqa: PLC0415 - few need it
 
-
-def two_sample_result(
-    run: exact.RunOfTest,
-    verdict: Verdict,
-    family: Family,
-    provenance: record.Provenance,
-    *,
-    n: Sequence[int],
-    columns: Sequence[str],
-    left_out: Sequence[str],
-    minimum: record.MinimumEffect | None,
-    warnings: Sequence[str],
-    **more: Any,
-) -> record.TwoSampleResult:
-    """Return the record of a test."""
-    found, (kernel,), alpha = verdict.found, verdict.kernels, run.options.alpha
-    rejects, left_out = verdict.p_value <= alpha, (*left_out, *family.unused)
-    subject = "the two files" if provenance.inputs[0].sha256 else "the two samples"
-    return record.TwoSampleResult(
-        schema="kerntest.mmd/1",
-        command="mmd",
-        **run.fields(verdict, family, record.FamilyMember, warnings),
-        provenance=provenance,
-        reject=rejects and (minimum is None or minimum.reached),
-        decision=decision_sentence(verdict.p_value, alpha, subject, minimum),
-        kernel=str(kernel),
-        bandwidth=getattr(kernel, "bandwidth", None),
-        gamma=getattr(kernel, "gamma", None),
-        n_x=n[0],
-        n_y=n[1],
-        columns=tuple(name for name in columns if name not in left_out),
-        columns_left_out=left_out,
-        mmd2_unbiased=found.unbiased,
-        mmd2_biased=found.biased,
-        mmd=math.sqrt(max(found.unbiased, 0.0)),
-        # Where MMD is not clearly above 0 its error means nothing.
-        mmd_standard_error=found.standard_error if rejects and math.isfinite(found.standard_error) else None,
-        minimum_effect=minimum,
-        **more,
-    )
+    if by is not None:
+        return groups.compare_groups(comparison, x, (y, *others), by, reference)
+    return groups.compare_tables(comparison, (x, y, *others), reference)

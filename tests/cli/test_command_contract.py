@@ -71,6 +71,13 @@ CALLS = {
             "--columns a,b --columns k*": {"columns": ["a", "b", "kind"]},
         },
     ),
+    "mmd --by": Call(
+        "mmd data.csv --by code --exclude gaps,shop",
+        "mmd_test",
+        named={"by": "code", "exclude": "gaps,shop"},
+        options=f"{RANDOM}{LEVEL}{TWO_SIDES} | --bandwidth median --kernel gaussian | --explain | --reference 2",
+        rows="pairs",
+    ),
     "hsic": Call(
         "hsic data.csv --x a --y b",
         "hsic_test",

@@ -106,7 +106,8 @@ MANUAL = Manual(
         "How to read the result": "The p-value is the chance of a dependence at least this clear if x and y were "
         "independent. A small one (at most alpha) says that they depend on each other, in whatever way; a large one "
         "does not prove that they are independent. The effect size, from 0 to 1, says how strongly, whatever the "
-        "number of rows. A dependence is no cause.",
+        "number of rows. A dependence is no cause. Where --y says which group a row is in, `kerntest mmd DATA --by y` "
+        "tests the same, and says which groups differ, two by two.",
         "Several kernels": "auto is a family of pairs of kernels, 18 or 27 up to 2,000 rows: Gaussian with Gaussian, "
         "Laplacian with Laplacian and, where a side has several columns, additive kernels, which look at each column "
         "alone; each with several bandwidths. --judge together asks how unusual their statistics are as a whole, "

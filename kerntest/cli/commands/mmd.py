@@ -1,4 +1,4 @@
-"""Test whether two files come from the same distribution: ``kerntest mmd``."""
+"""Test whether files, or groups of rows, come from the same distribution: ``kerntest mmd``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import VERDICTS, ComputingCommand, Run, gate_option
+from kerntest.report.results.groups_record import GroupsResult
 from kerntest.report.results.record import TwoSampleResult
 from kerntest.report.summaries.test_summary import notes_of
 
@@ -23,17 +24,31 @@ MANUAL = Manual(
         "Read one of the two from a pipe": "head -n 101 after.csv | kerntest mmd before.csv -",
         "Only orders of several items, 200 of each file at random": "kerntest mmd before.csv after.csv --where 'items > 1' "
         "--sample 200",
+        "Groups of the rows of one file: all together, and two by two": "kerntest mmd iris.csv --by species --plot "
+        "species.png",
+        "Each group against one of them": "kerntest mmd iris.csv --by species --reference setosa",
+        "Several files, each against the first": "kerntest mmd before.csv after.csv same_week.csv --fail-on reject",
         "Choose the kernel and its bandwidth": "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel "
         "'gaussian(1.5)'",
         "Where do they differ?": "kerntest mmd before.csv after.csv --explain --plot drift.png",
         "The smallest p-value of any of three bandwidths, corrected": "kerntest mmd gaussian.csv laplace.csv --kernel "
         "gaussian --bandwidth 0.2,0.5,1 --judge smallest",
     },
-    arguments={"X": DATA, "Y": "The file to compare with it; it must have the same columns."},
+    arguments={
+        "X": DATA,
+        "Y": "The file to compare with it, which must have the same columns; of several, each is compared with X. With "
+        "--by there is none.",
+    },
     notes={
         "How to read the result": "The p-value is the chance of a difference at least this large if both files came "
         "from the same distribution. A small one (at most alpha) says that they differ; a large one does not prove "
         "that they are equal. The effect size, from 0 to 1, says how much they differ, whatever the number of rows.",
+        "Groups": "--by COLUMN compares the groups of rows that a column names. Two groups are what two files are. Of "
+        "more, one exact p-value says whether they differ at all, and this is the one that a gate judges; then every two, "
+        "or with --reference each and that one, are compared as two files with their rows would be, so that no third "
+        "group makes them differ, and their p-values are corrected by Holm, over as many relabellings as it takes. The "
+        "effect sizes of pairs stand under one kernel, to be compared with each other. Of several files there are the "
+        "pairs only, and the smallest corrected p-value is that of the result.",
         "Several kernels": "auto is a family of some 15 kernels: Gaussian and Laplacian ones of many bandwidths and, "
         "from three columns on, additive ones, which look at each column alone. --judge together asks how unusual "
         "their statistics are as a whole, given how these rise and fall together under relabelling: kernels that say "
@@ -57,7 +72,18 @@ _where = partial(common.option, topic="Where they differ")
 
 @click.command(cls=ComputingCommand, manual=MANUAL)
 @common.data_argument("x")
-@common.data_argument("y")
+@common.data_argument("y", nargs=-1, metavar="[Y]...")
+@common.column(
+    "--by",
+    topic="Groups",
+    help="Compare groups of the rows of X: those that have one value in this column, such as a sex, a species or a year.",
+)
+@common.option(
+    "--reference",
+    metavar="VALUE",
+    topic="Groups",
+    help="Compare each group with the one that has this value, not every two.",
+)
 @common.kernel(
     "--kernel",
     default="auto",
@@ -98,20 +124,22 @@ _where = partial(common.option, topic="Where they differ")
     "--plot",
     type=common.OutputPath(allow_dash=True),
     help="Draw the null distribution, the witness function and, with --explain, effect sizes and distributions of the "
-    "columns into a .png, .svg or .pdf file.",
+    "columns into a .png, .svg or .pdf file; of several groups or files the effect sizes of the pairs.",
 )
 @common.engine_options("local", "gpu", "dask")
 @gate_option(*VERDICTS, example="effect_size>0.2")
 @common.result_options
 @click.pass_context
-def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
-    """Test whether X and Y come from the same distribution.
+def mmd(ctx: click.Context, /, x: str, y: tuple[str, ...], **options: Any) -> int:
+    """Test whether X and Y, or groups of the rows of X, come from the same distribution.
 
     The test compares the rows of both files, all columns together, by the maximum mean discrepancy (MMD): it sees
     differences of any kind, not only of means, and by default its p-value is exact for any number of rows.
     """
     run = Run(options)
     common.choose_test(ctx, options)
-    run.check(TwoSampleResult, {"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
-    result: TwoSampleResult = run.call("mmd_test", x, y, **options)
-    return run.deliver(result, notes_of(result))
+    named = {"Y" if place == 1 else f"Y {place}": one for place, one in enumerate(y, 1)}
+    records = (TwoSampleResult, GroupsResult) if options["by"] is not None else (GroupsResult,) if len(y) > 1 else ()
+    run.check(records or (TwoSampleResult,), {"X": x} | named, "kerntest mmd before.csv - < after.csv")
+    result: TwoSampleResult | GroupsResult = run.call("mmd_test", x, *y, **options)
+    return run.deliver(result, notes_of(result), result.to_dict().get(result.rows_from, []))

@@ -227,7 +227,9 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
     write_title(axis, "Above 0: X is denser. Below: Y is")
 
 
-def draw_effects(axis: Any, names: Sequence[str], effects: Array, p: Array, alpha: float) -> None:
+def draw_effects(
+    axis: Any, names: Sequence[str], effects: Array, p: Array, alpha: float, *, heading: str = "Each column alone"
+) -> None:
     """Draw a bar for each of the first columns, the first on top."""
     shown = np.arange(min(BARS_DRAWN, len(names)))[::-1]
     texts = [f"{effects[place]:.2f}   p = {number(p[place], 2)}" for place in shown]
@@ -236,7 +238,7 @@ def draw_effects(axis: Any, names: Sequence[str], effects: Array, p: Array, alph
     widest = 1.45 * float(effects.max(initial=0.05))
     axis.set(xlim=(0.0, widest), xlabel=f"effect size (coloured: corrected p <= {number(alpha)})")
     more = f"first {len(shown)} of {len(names)}" if len(shown) < len(names) else ""
-    write_title(axis, "Each column alone", more)
+    write_title(axis, heading, more)
 
 
 def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names: Sequence[str]) -> None:

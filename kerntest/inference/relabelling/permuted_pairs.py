@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -17,9 +17,18 @@ from kerntest.inference.relabelling.shifts import (
     low_rank_sums,
     shift_sums,
 )
-from kerntest.inference.sides import ORDER_STREAM, Estimator, Resampling
-from kerntest.inference.statistic import Effect, dependence, factor, low_rank_dependence
-from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair
+from kerntest.inference.sides import ORDER_STREAM, Estimator, Options, Resampling
+from kerntest.inference.statistic import (
+    Effect,
+    GroupEffects,
+    between_groups,
+    dependence,
+    factor,
+    group_factor,
+    group_label,
+    low_rank_dependence,
+)
+from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.elementary import Gaussian, Linear
 from kerntest.kernels.text import is_additive, plain
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.permutation import Judged
 
@@ -219,6 +229,45 @@ class TwoVariables(ExactTest):
         # Whole matrices stay where they are: other processes would each need a copy.
         sums = np.concatenate(list(self.engine.here.map(work, parts, self.progress)), axis=2)
         return np.stack([sums[pair] for pair in _pairs(family)])
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralSamples(TwoVariables):
+    """The rows of k samples and which sample each is of: points are those of the rows, and of `group_label`."""
+
+    codes: NDArray[np.intp]
+    found: dict[Kernel, GroupEffects] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, options: Options, engine: Engine, progress: Progress | None, points: Points, codes: NDArray[np.intp]
+    ) -> Self:
+        """Return the test of rows against their groups."""
+        label = Points.of(group_label(codes, hollow=options.hollow))
+        return cls(options, engine, progress, (points, label), codes)
+
+    @property
+    def factor(self) -> float:
+        """What turns <A, B> into the mean of MMD^2 over pairs of rows of different groups."""
+        return group_factor(np.bincount(self.codes), hollow=self.options.hollow)
+
+    def groups(self, kernel: Kernel) -> GroupEffects:
+        """Return what a kernel measures between the groups."""
+        if kernel not in self.found:
+            self.found[kernel] = between_groups(kernel, self.points[0], self.codes, self.engine)
+        return self.found[kernel]
+
+    def effect(self, kernels: tuple[Kernel, ...]) -> Effect:
+        """Return what a kernel measures between all groups together."""
+        return self.groups(kernels[0]).together
+
+    def relabelled(self, family: Family, at_least: int) -> Relabelled:
+        """Return <A, B> under every relabelling; what is measured then is HSIC, which is of no use here."""
+        return super().relabelled(family, at_least)._replace(effects=())
+
+    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error for a kernel that sees nothing; that of the groups is nobody's choice."""
+        return degenerate(kernels[0])
 
 
 @dataclass(frozen=True, eq=False)

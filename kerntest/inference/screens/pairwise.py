@@ -523,11 +523,21 @@ def pairs_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: 
     return panels.figure([[draw]], title, width=side + room + 1.4, heights=side + room + 0.7)
 
 
-def ranking_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: float, title: str) -> Any:
-    """Return a ranking of the columns that depend most on a target: a bar for each, the largest on top."""
+def ranking_figure(
+    names: Sequence[str],
+    effect: Array,
+    adjusted_p: Array,
+    alpha: float,
+    title: str,
+    *,
+    heading: str = "Each column alone",
+) -> Any:
+    """Return a ranking, of the columns that depend most on a target: a bar for each, the largest on top."""
     (tested,) = np.nonzero(~np.isnan(adjusted_p))
     # Equal effects by p-value, then in the order of the table.
     ranked = tested[np.lexsort([adjusted_p[tested], -effect[tested]])]
     shown = [names[place] for place in ranked]
-    draw = partial(draw_effects, names=shown, effects=effect[ranked], p=adjusted_p[ranked], alpha=alpha)
+    draw = partial(
+        draw_effects, names=shown, effects=effect[ranked], p=adjusted_p[ranked], alpha=alpha, heading=heading
+    )
     return panels.figure([[draw]], title, width=7.0, heights=1.1 + 0.26 * max(min(len(shown), BARS_DRAWN), 3))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kerntest.report.results import independence_record as pair_record
     from kerntest.report.results import record
 
-PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5
+PAIRS_SHOWN, UNTESTED_SHOWN, INPUTS_SHOWN = 30, 5, 12
 # A coefficient of correlation that nobody would look at twice.
 FAINT = 0.1
 ABSENT = "-"
@@ -70,13 +70,15 @@ def decided(p_value: float, alpha: float, found: str, none: str, more: str = "")
     return f"{none} at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
 
 
-def _summary(
+def summary_of(
     title: str, result: record.AnyTestResult, lines: Sequence[tuple[str, str]], *tables: ResultTable
 ) -> Summary:
     """Return lines and tables below those of the inputs, with the decision and the warnings."""
     inputs = result.provenance.inputs
-    labels = ("data",) if len(inputs) == 1 else ("X", "Y")
-    read = [(label, input_text(one)) for label, one in zip(labels, inputs, strict=True)]
+    labels = ("data",) if len(inputs) == 1 else ("X", "Y", *("" for _ in inputs[2:]))
+    read = [(label, input_text(one)) for label, one in zip(labels, inputs[:INPUTS_SHOWN], strict=False)]
+    if len(inputs) > INPUTS_SHOWN:
+        read.append(("", f"and {len(inputs) - INPUTS_SHOWN:,} more"))
     warnings = tuple(visible(warning) for warning in result.warnings)
     return Summary(title, (*read, *lines), visible(result.decision), warnings, tables)
 
@@ -92,7 +94,7 @@ def notes_of(result: Any) -> list[str]:
         *(f"columns {which}: {name_list(some, None)}" for which, some in names.items() if some),
     ]
     notes.append(f"kernel {made.kernel}, bandwidth {made.bandwidth}, scale {made.scale}")
-    if hasattr(result, "kernel"):
+    if getattr(result, "kernel", None) is not None:
         notes.append(f"kernel as resolved: {result.kernel}")
     notes += family_notes(getattr(result, "family", None), "pairs of kernels" if pairs else "kernels")
     if explanation is not None:
@@ -102,13 +104,12 @@ def notes_of(result: Any) -> list[str]:
             f"corrected {number(effect.p_adjusted)}: {shortened_kernel(effect.kernel)}"
             for effect in explanation.columns
         ]
-    null = (
-        f"{result.null}, corrected by {result.correction}" if isinstance(result.null, str) else null_text(result.null)
-    )
+    null = "of each pair" if result.null is None else result.null
+    null = f"{null}, corrected by {result.correction}" if isinstance(null, str) else null_text(null)
     return [visible(note) for note in (*notes, f"null: {null}, seed {made.seed}", run_note(made))]
 
 
-def _estimates(name: str, chosen: str, unbiased: float, biased: float) -> tuple[str, str]:
+def estimates(name: str, chosen: str, unbiased: float, biased: float) -> tuple[str, str]:
     """Return the line of a statistic: the estimate that was tested, and the other one."""
     both = [f"{number(unbiased)} (unbiased)", f"{number(biased)} (biased)"]
     return "statistic", f"{name} = {', '.join(both if chosen == 'unbiased' else both[::-1])}"
@@ -137,7 +138,7 @@ def two_sample_summary(result: record.TwoSampleResult) -> Summary:
         made = result.approximation
         lines.append(_features(made.kind, f"{made.number:,} {{}}", number(made.kernel_error, 2)))
     lines += [
-        _estimates("MMD^2", result.estimator, result.mmd2_unbiased, result.mmd2_biased),
+        estimates("MMD^2", result.estimator, result.mmd2_unbiased, result.mmd2_biased),
         *_judged(result, "there is no difference"),
         ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
         ("MMD", discrepancy_text(result)),
@@ -148,7 +149,7 @@ def two_sample_summary(result: record.TwoSampleResult) -> Summary:
     if result.explanation is not None:
         lines += typical_rows(result.explanation)
         tables.append(explanation_table(result.explanation))
-    return _summary("Two-sample test (maximum mean discrepancy)", result, lines, *tables)
+    return summary_of("Two-sample test (maximum mean discrepancy)", result, lines, *tables)
 
 
 def decision_sentence(
@@ -303,9 +304,9 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
         made = result.approximation
         errors = f"{number(made.kernel_error_x, 2)} on x", f"{number(made.kernel_error_y, 2)} on y"
         lines.append(_features(made.kind, f"{made.features.rpartition(':')[2]} {{}} a side", *errors))
-    estimates = _estimates("HSIC", result.estimator, result.hsic_unbiased, result.hsic_biased)
+    statistic = estimates("HSIC", result.estimator, result.hsic_unbiased, result.hsic_biased)
     if result.statistic_name == "hsic":
-        lines.append(estimates)
+        lines.append(statistic)
     else:
         what = SPECTRAL[result.statistic_name][1]
         lines.append(("statistic", f"{result.statistic_name.upper()} = {number(result.statistic)}, {what}"))
@@ -323,8 +324,12 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
         independent = f"shifts by {lags.minimum:,} rows and more stand for independence"
         lines += labelled("lags", [independent, _strongest(lags.strongest)])
     lines.append(("effect size", f"{number(result.effect_size)} on a scale from 0 (independent) to 1"))
+    of_groups = len(result.provenance.inputs) == len(result.columns_y) == 1 and result.p_value <= result.alpha
+    if of_groups and result.kernel_y.partition("(")[0] in {"hamming", "delta"}:
+        by = f"{either('`kerntest mmd`', 'mmd_test')} with {option('by', result.columns_y[0])}"
+        lines.append(("groups", f"{by} says which groups differ, two by two"))
     name = SPECTRAL.get(result.statistic_name, ("Hilbert-Schmidt independence criterion",))[0]
-    return _summary(f"Independence test ({name})", result, lines)
+    return summary_of(f"Independence test ({name})", result, lines)
 
 
 def _strongest(lag: int) -> str:
@@ -360,7 +365,7 @@ def screen_summary(result: pair_record.ScreenResult) -> Summary:
         ("each pair", how),
         ("p-values", f"by {result.null}, for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}"),
     ]
-    return _summary(f"Independence tests of {what} (HSIC)", result, lines, _pairs_table(result))
+    return summary_of(f"Independence tests of {what} (HSIC)", result, lines, _pairs_table(result))
 
 
 def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
@@ -450,7 +455,7 @@ def selection_summary(result: pair_record.SelectionResult) -> Summary:
         keep="p",
     )
     title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
-    return _summary(title, result, [("columns", name_list(result.columns)), ("null", null_text(result.null))], steps)
+    return summary_of(title, result, [("columns", name_list(result.columns)), ("null", null_text(result.null))], steps)
 
 
 def joint_summary(result: pair_record.JointResult) -> Summary:
@@ -466,4 +471,4 @@ def joint_summary(result: pair_record.JointResult) -> Summary:
         *_judged(result, "the groups are independent"),
         *labelled("in pairs", pairs),
     ]
-    return _summary("Test of joint independence (dHSIC)", result, lines)
+    return summary_of("Test of joint independence (dHSIC)", result, lines)

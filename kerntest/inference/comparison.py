@@ -1,0 +1,174 @@
+"""Two tables compared: what `mmd_test` does with two, and of several with every two of them."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kerntest.data.columns import Arranged, pool
+from kerntest.data.diagnostics import misleading
+from kerntest.dataclass import dataclass
+from kerntest.inference import exact
+from kerntest.inference.explain.differences import explained, explanation_work
+from kerntest.inference.family import BandwidthOption, Family, KernelChooser
+from kerntest.inference.method import ByFeatures, Way
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
+from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, read_two, without_missing
+from kerntest.inference.verdict import Verdict, verdict_of
+from kerntest.inference.work_of_tests import Step, step_of_test
+from kerntest.report.results import record
+from kerntest.report.summaries.test_summary import decision_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.data.table import Table
+    from kerntest.engines.engine import Progress
+    from kerntest.inference.explain.pictures import Files
+    from kerntest.kernels.base import Kernel
+
+
+class Compared(NamedTuple):
+    """Two tables before their test: the rows of each that are used, these pooled, and the kernels."""
+
+    tables: Groups
+    used: tuple[Table, Table]
+    dropped: Sequence[str]
+    pooled: Arranged
+    sample: Sample
+    chooser: KernelChooser
+    family: Family
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How two tables are compared: the options of `mmd_test`; `subject` is what a sentence calls both."""
+
+    run: exact.RunOfTest
+    options: Options
+    reading: Reading
+    way: Way
+    kernel: Kernel | str
+    bandwidth: BandwidthOption
+    features: str | None
+    min_effect: float | None
+    explain: bool
+    files: Files | None
+    threads: int | None
+    progress: Progress | None
+    subject: str = ""
+
+    def of(self, x: Any, y: Any) -> record.TwoSampleResult:
+        """Return the test of two tables, which are read."""
+        with self.way.tables(read_two, x, y, self.reading) as tables:
+            if isinstance(tables, ByFeatures):
+                return self.by_features(*tables)
+        compared = self.prepared(tables)
+        sample, family = compared.sample, compared.family
+        further = partial(explanation_work, sample, self.run.options) if self.explain else tuple
+        sides = [(sample.points, family.kernels)]
+        self.run.prepare("mmd", sides, len(sample.names), members=len(family.members), further=further)
+        analysis = self.judged(compared)
+        if self.files is not None:
+            self.files.write_of(analysis)
+        return analysis.result
+
+    def by_features(self, x: Any, y: Any, why: Sequence[str] = ()) -> record.TwoSampleResult:
+        """Return the test of two tables by features."""
+        from kerntest.inference.features import block_sums, two_passes  # noqa: PLC0415 - few need them
+
+        asked = self.features or block_sums.FEATURES
+        survey = two_passes.Survey(
+            "mmd", self.options, asked, self.reading, threads=self.threads, progress=self.progress, why=why
+        )
+        result = partial(two_sample_result, subject=self.subject)
+        return block_sums.mmd_by_features(
+            x, y, survey, result, kernel=self.kernel, bandwidth=self.bandwidth, min_effect=self.min_effect
+        )
+
+    def prepared(self, tables: Groups) -> Compared:
+        """Return the rows of two tables that are used, and the kernels that judge them."""
+        options, tables = self.run.options, tables.with_gaps(self.reading.missing)
+        used, dropped = without_missing(tables.tables, self.reading.missing)
+        pooled = pool(*used)
+        sample = lay_out(pooled, options.scale)
+        chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
+        family = chooser.family(self.kernel, self.bandwidth, single=options.null != "permutation")
+        return Compared(tables, used, dropped, pooled, sample, chooser, family)
+
+    def steps(self, compared: Compared) -> tuple[Step, ...]:
+        """Return what the test of two tables takes."""
+        sides, members = [(compared.sample.points, compared.family.kernels)], len(compared.family.members)
+        test = step_of_test(sides, self.run.options, members=members)
+        return test, *(explanation_work(compared.sample, self.run.options) if self.explain else ())
+
+    def judged(self, compared: Compared) -> exact.TwoSampleAnalysis:
+        """Return the test of two tables, with what it was made from."""
+        tables, used, dropped, pooled, sample, chooser, family = compared
+        run, options = self.run, self.run.options
+        test = TwoSamples(options, run.engine, self.progress, sample)
+        verdict = verdict_of(test, family)
+        minimum = explanation = None
+        if self.min_effect is not None:
+            measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
+            effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
+            minimum = exact.minimum_effect(self.min_effect, measure, effect, options.alpha)
+        if self.explain:
+            explanation = explained(test, verdict, tables.tables, used)
+        result = two_sample_result(
+            run,
+            verdict,
+            family,
+            run.provenance(tables.read, [kept.n_rows for kept in used], (self.kernel,), family.rule),
+            n=(pooled.n_x, pooled.n_y),
+            columns=used[0].names,
+            left_out=pooled.left_out,
+            minimum=minimum,
+            explanation=explanation,
+            warnings=(*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings),
+            subject=self.subject,
+        )
+        return exact.TwoSampleAnalysis(result, verdict, sample, used)
+
+
+def two_sample_result(
+    run: exact.RunOfTest,
+    verdict: Verdict,
+    family: Family,
+    provenance: record.Provenance,
+    *,
+    n: Sequence[int],
+    columns: Sequence[str],
+    left_out: Sequence[str],
+    minimum: record.MinimumEffect | None,
+    warnings: Sequence[str],
+    subject: str = "",
+    **more: Any,
+) -> record.TwoSampleResult:
+    """Return the record of a test."""
+    found, (kernel,), alpha = verdict.found, verdict.kernels, run.options.alpha
+    rejects, left_out = verdict.p_value <= alpha, (*left_out, *family.unused)
+    subject = subject or ("the two files" if provenance.inputs[0].sha256 else "the two samples")
+    return record.TwoSampleResult(
+        schema="kerntest.mmd/1",
+        command="mmd",
+        **run.fields(verdict, family, record.FamilyMember, warnings),
+        provenance=provenance,
+        reject=rejects and (minimum is None or minimum.reached),
+        decision=decision_sentence(verdict.p_value, alpha, subject, minimum),
+        kernel=str(kernel),
+        bandwidth=getattr(kernel, "bandwidth", None),
+        gamma=getattr(kernel, "gamma", None),
+        n_x=n[0],
+        n_y=n[1],
+        columns=tuple(name for name in columns if name not in left_out),
+        columns_left_out=left_out,
+        mmd2_unbiased=found.unbiased,
+        mmd2_biased=found.biased,
+        mmd=math.sqrt(max(found.unbiased, 0.0)),
+        # Where MMD is not clearly above 0 its error means nothing.
+        mmd_standard_error=found.standard_error if rejects and math.isfinite(found.standard_error) else None,
+        minimum_effect=minimum,
+        **more,
+    )

@@ -1,0 +1,542 @@
+"""Several samples: groups of the rows of one table, or tables; all together, and every two or each with a reference.
+
+A pair is tested as if it were alone: its rows, its scale, its bandwidths and its relabellings are those of two files with
+these rows. What a third group holds then cannot make it reject. Nor would one matrix for all pairs spare much: of k groups of
+a size, those of the pairs have 2 (k - 1) / k times the entries of the one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kerntest.data.column_types import as_text
+from kerntest.data.columns import apply_missing, check_usable, lost_rows, named_columns
+from kerntest.data.facts import complete_rows
+from kerntest.data.missing import with_gap_level
+from kerntest.engines.plan import added, count_wanted
+from kerntest.errors import (
+    DataError,
+    KerntestError,
+    UndecidedError,
+    UsageError,
+    counted,
+    either,
+    listed,
+    option,
+    suggest,
+)
+from kerntest.inference.comparison import Compared, Comparison
+from kerntest.inference.exact import RunOfTest, paired_copies
+from kerntest.inference.family import choose_pair
+from kerntest.inference.method import ByFeatures, Way
+from kerntest.inference.relabelling.permuted_pairs import SeveralSamples
+from kerntest.inference.screens.many_pairs import adjusted
+from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
+from kerntest.inference.sides import Groups, pair_up, read_one, read_two
+from kerntest.inference.verdict import verdict_of
+from kerntest.inference.work_of_tests import Step, step_of_test
+from kerntest.kernels.elementary import Linear, moved_to_origin
+from kerntest.report.results import record
+from kerntest.report.results.groups_record import GroupsResult, SamplePair, SampleSize
+from kerntest.report.summaries.groups_summary import groups_sentence
+from kerntest.report.summaries.words import natural_order, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Table
+    from kerntest.engines.engine import Progress
+    from kerntest.inference.family import Family
+    from kerntest.inference.sides import Paired
+
+# More pairs than these are a search that needs a question.
+MOST_PAIRS = 200
+# Why a pair alone cannot be tested while others can.
+UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left", "undecided.degenerate_kernel"}
+# Different warnings of pairs that are told; each pair has its own in the record.
+WARNINGS_TOLD = 4
+# Steps of progress.
+STEPS = 1000
+
+
+class Samples(NamedTuple):
+    """Several samples: their names, their rows, and the pairs of them that are compared, as places.
+
+    Groups of one table have a condition that takes the first two, all rows in one table, and the place of the group of each.
+    """
+
+    names: Sequence[str]
+    tables: Sequence[Table]
+    pairs: Sequence[tuple[int, int]]
+    reference: str | None
+    by: str | None = None
+    two: str = ""
+    pooled: Table | None = None
+    codes: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+
+
+def compare_groups(
+    comparison: Comparison, data: Any, others: Sequence[Any], by: str, reference: str | float | None
+) -> record.TwoSampleResult | GroupsResult:
+    """Return the comparison of the groups of rows that a column names: of two groups the two-sample test of these."""
+    if any(one is not None for one in others):
+        hint = f"give one table, or leave out {option('by')}"
+        raise UsageError(f"{option('by', by)} compares groups of the rows of one table", hint=hint, code="usage.by")
+    if comparison.reading.common:
+        raise UsageError(
+            f"{option('common', True)} is for two tables",
+            hint=f"leave it out: {option('by')} reads one",
+            code="usage.by",
+        )
+    reading = comparison.reading
+    table = read_one(data, reading, "x")
+    samples, told = _groups_of(comparison, table, by, reference)
+    # Rows and columns are chosen by now.
+    reading = replace(
+        reading, columns=None, exclude=None, categorical=(), csv=replace(reading.csv, where=None, sample=None)
+    )
+    comparison = replace(comparison, reading=reading, subject="the two groups")
+    if len(samples.names) > 2:
+        return _compared(comparison, samples, (table,), told)
+    # What is said of the table is said once.
+    first, second = (samples.tables[place] for place in samples.pairs[0])
+    return comparison.of(replace(first, notes=told), second)
+
+
+def compare_tables(comparison: Comparison, sources: Sequence[Any], reference: object) -> GroupsResult:
+    """Return the comparison of each of several tables with the first."""
+    if reference is not None:
+        hint = f"the first of several tables is the one with which each is compared; {option('by')} names groups of one"
+        raise UsageError(f"{option('reference', reference)} needs {option('by')}", hint=hint, code="usage.reference")
+    if len(sources) == 2 and sources[1] is None:
+        raise _one_table(comparison, sources[0])
+    letters = ["x", "y", *(f"y{place}" for place in range(2, len(sources)))]
+    reading = comparison.reading
+    tables = [read_one(one, reading, letter) for one, letter in zip(sources, letters, strict=True)]
+    names = [table.name for table in tables]
+    # Equal names are told apart by their place.
+    names = [f"{name} ({place})" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
+    tables = [replace(table, name=name) for table, name in zip(tables, names, strict=True)]
+    # Rows are chosen by now.
+    comparison = replace(comparison, reading=replace(reading, csv=replace(reading.csv, where=None, sample=None)))
+    pairs = [(0, place) for place in range(1, len(tables))]
+    _refuse_many(pairs, len(names), "tables")
+    return _compared(comparison, Samples(names, tables, pairs, names[0]), tables)
+
+
+def _one_table(comparison: Comparison, source: Any) -> UsageError:
+    """Return the error for one table alone, which may have a column of groups."""
+    table = read_one(source, comparison.reading, "x")
+    columns = [one for one in table.columns if one.is_category and 2 <= len(one.used_levels) <= 20]
+    example = columns[0].name if columns else "COLUMN"
+    hint = f"{option('by', example)} compares the groups of its rows that a column names; or give another table"
+    return UsageError(
+        f"{table.name} is one table, and a comparison takes two",
+        hint=hint,
+        code="usage.one_table",
+        where={"file": table.name},
+    )
+
+
+# Groups of the rows of one table
+
+
+def _groups_of(
+    comparison: Comparison, table: Table, by: str, reference: str | float | None
+) -> tuple[Samples, tuple[str, ...]]:
+    """Return the groups that a column names in the order of its values, numbers as numbers, and what was left out."""
+    reading, place = comparison.reading, {"file": table.name, "column": by}
+    column = check_usable(table.select([by])).columns[0]
+    indicated = reading.missing == "indicator"
+    if indicated and column.n_missing:
+        column = with_gap_level(column)
+    others = [name for name in named_columns(table, reading.columns, reading.exclude).names if name != by]
+    if not others:
+        said, hint = f"no column of {table.name} is left to compare by {by!r}", f"name another in {option('columns')}"
+        raise UsageError(said, hint=hint, code="usage.no_columns", where=place)
+    _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
+    warnings = lost_rows(f"{table.name}, column {by!r}", lost, table.n_rows, {by: lost}, [by])
+    used = check_usable(table.select(others))
+    if reading.missing == "error":
+        apply_missing(used.take(~column.missing), "error")
+    of_kind, column = column.kind, as_text(column)
+    names = [column.levels[code] for code in np.flatnonzero(column.level_counts)]
+    names = [names[one] for one in natural_order(names)]
+    if len(names) < 2:
+        said = f"column {by!r} of {table.name} has one value: {names[0]!r}; groups are two or more"
+        raise DataError(said, hint=f"name another column in {option('by')}", code="data.groups", where=place)
+    first = None if reference is None else _named(reference, names, by, place)
+    rows = [np.flatnonzero(column.values == column.levels.index(name)) for name in names]
+    complete = np.ones(table.n_rows, dtype=np.bool_) if indicated else complete_rows(used)
+    if len(names) > 2:
+        few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
+        if first in few or len(names) - len(few) < 2:
+            said = f"has fewer than two rows{'' if complete.all() else ' without missing values'}"
+            told = (
+                f"the reference {first!r}"
+                if first in few
+                else f"all groups of {by!r} but {counted(len(names) - len(few), 'one')[2:]}"
+            )
+            raise DataError(f"{told} {said}", hint="a group needs two rows at least", code="data.groups", where=place)
+        if few:
+            warnings.append(
+                f"{counted(len(few), 'group')} of {by!r} with fewer than two rows left out: {listed([repr(one) for one in few], 5)}"
+            )
+        rows = [own for name, own in zip(names, rows, strict=True) if name not in few]
+        names = [name for name in names if name not in few]
+    pairs = list(combinations(range(len(names)), 2))
+    if first is not None:
+        pairs = [(names.index(first), one) for one in range(len(names)) if names[one] != first]
+    _refuse_many(pairs, len(names), "groups", by, names[0])
+    # What was remarked of columns is told of the table.
+    plain = replace(used, notes=(), columns=tuple(replace(one, remarks=()) for one in used.columns))
+    tables = [
+        replace(plain.take(own), name=f"{table.name}, {by} = {name}") for name, own in zip(names, rows, strict=True)
+    ]
+    # A condition that takes the first two.
+    shown = [one if of_kind in {"number", "boolean"} else "'" + one.replace("'", "''") + "'" for one in names[:2]]
+    two = f"{by if by.isidentifier() else f'`{by}`'} in ({', '.join(shown)})"
+    codes = np.full(table.n_rows, -1)
+    for code, own in enumerate(rows):
+        codes[own] = code
+    pooled = plain.take(codes >= 0)
+    return Samples(names, tables, pairs, first, by, two, pooled, codes[codes >= 0]), (*used.warnings, *warnings)
+
+
+def _named(reference: str | float, names: Sequence[str], by: str, place: Mapping[str, str]) -> str:
+    """Return the group that is named, as a text or a number."""
+    wanted = str(reference)
+    found = [name for name in names if name == wanted or _as_number(name) == _as_number(wanted) is not None]
+    if not found:
+        close = suggest(wanted, list(names))
+        hint = f"did you mean {close!r}?" if close else f"the groups are {listed([repr(name) for name in names])}"
+        raise UsageError(f"column {by!r} has no group {wanted!r}", hint=hint, code="usage.reference", where=dict(place))
+    return found[0]
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _refuse_many(pairs: Sequence[Any], count: int, noun: str, by: str = "", name: str = "") -> None:
+    """Refuse more pairs than anybody reads."""
+    if len(pairs) <= MOST_PAIRS:
+        return
+    hint = f"at most {MOST_PAIRS + 1} {noun} can be compared with one of them"
+    if by:
+        some = either(f"--y {by}", f"y_columns={by!r}")
+        hint = f"{option('where')} takes some of them; {either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
+        if count - 1 <= MOST_PAIRS:
+            hint = f"{option('reference', name)} compares each with that one; {hint}"
+    said = f"{counted(count, noun.removesuffix('s'))}{f' in {by!r}' if by else ''} make {len(pairs):,} pairs, more than {MOST_PAIRS}"
+    raise UsageError(said, hint=hint, code="usage.groups")
+
+
+# Every pair, and all together
+
+
+def _compared(
+    comparison: Comparison, samples: Samples, read: Sequence[Table], warnings: Sequence[str] = ()
+) -> GroupsResult:
+    """Return the tests of all pairs, and of the groups of one table that of all together."""
+    given = {
+        option("witness"): comparison.files and comparison.files.witness,
+        option("min-effect"): comparison.min_effect,
+    }
+    for name in [name for name, value in given.items() if value is not None]:
+        hint = f"{option('where', samples.two)} takes two of them" if samples.two else "give two of them"
+        raise UsageError(
+            f"{name} is about two samples, and there are {len(samples.names)}", hint=hint, code="usage.groups"
+        )
+    run, pairs, options = comparison.run, samples.pairs, comparison.options
+    # So many that the smallest p-value, corrected for all pairs, is at most alpha.
+    own = replace(
+        options, permutations=max(options.permutations, math.ceil(len(pairs) / options.alpha * (1.0 - 1e-12)))
+    )
+    each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads))
+    all_groups = None if samples.pooled is None else _AllGroups.of(comparison, samples, samples.pooled)
+    ready = [_prepared(each, samples.tables[a], samples.tables[b]) for a, b in pairs]
+    rows, sizes = sum(table.n_rows for table in samples.tables), [table.n_rows for table in samples.tables]
+    if count_wanted(rows):
+        steps = [] if all_groups is None else [all_groups.step()]
+        if tests := [step for one in ready if isinstance(one, Compared) for step in each.steps(one)]:
+            steps.append(_as_one(f"{counted(len(pairs), 'pair')}, each under {own.permutations:,} relabellings", tests))
+        if steps:
+            run.announce("mmd", rows, len(samples.tables[0].names), steps)
+        each.run.engine = run.engine
+    work = [float(rows) ** 2] * (all_groups is not None) + [float(sizes[a] + sizes[b]) ** 2 for a, b in pairs]
+    parts = iter(_parts(comparison.progress, work))
+    together = None if all_groups is None else all_groups.judged(next(parts))
+    tested = [
+        _tested(
+            replace(each, progress=next(parts)),
+            [samples.names[place] for place in pair],
+            [sizes[place] for place in pair],
+            one,
+        )
+        for pair, one in zip(pairs, ready, strict=True)
+    ]
+    result = _result(comparison, samples, read, tested, together=together, warnings=warnings)
+    if comparison.files is not None:
+        comparison.files.write(dict, lambda: groups_figure(result))
+    return result
+
+
+def _prepared(each: Comparison, x: Table, y: Table) -> Compared | ByFeatures | KerntestError:
+    """Return a pair before its test, or why it cannot be tested while others can."""
+    try:
+        tables = read_two(x, y, each.reading)
+        why = each.way.goes_by_features(tables, [x.n_rows, y.n_rows])
+        return ByFeatures(x, y, why) if why or each.way.method == "features" else each.prepared(tables)
+    except KerntestError as error:
+        return _if_untestable(error)
+
+
+def _if_untestable(error: KerntestError) -> KerntestError:
+    """Return an error that is one of a pair alone; raise any other."""
+    if error.code not in UNTESTABLE:
+        raise error
+    return error
+
+
+def _tested(
+    each: Comparison, names: Sequence[str], sizes: Sequence[int], ready: Compared | ByFeatures | KerntestError
+) -> tuple[SamplePair, record.TwoSampleResult | None]:
+    """Return the record of a pair, before any correction, and its test if there is one."""
+    (x, y), (n_x, n_y), about_two = names, sizes, tuple[str, ...]()
+    try:
+        if isinstance(ready, Compared):
+            found, verdict, *_ = each.judged(ready)
+            # Whether relabellings are enough, the correction decides.
+            about_two = verdict.warnings
+        elif isinstance(ready, ByFeatures):
+            found = each.by_features(*ready)
+    except KerntestError as error:
+        ready = _if_untestable(error)
+    if isinstance(ready, KerntestError):
+        return SamplePair(x, y, n_x, n_y, note=ready.message), None
+    told = {name: getattr(found, name) for name in SamplePair.names() if hasattr(found, name)}
+    told |= {"permutations": found.null.permutations, "p_floor": found.null.p_floor, "reject": False}
+    told["warnings"] = tuple(text for text in found.warnings if text not in about_two)
+    return SamplePair(x, y, **told), found
+
+
+def _as_one(what: str, steps: Sequence[Step]) -> Step:
+    """Return many steps, one after another, as one."""
+
+    def held(threads: int) -> float:
+        return max(step.held(threads) for step in steps)
+
+    return Step.of(what, held, added(*(step.work for step in steps)), added(*(step.most for step in steps)))
+
+
+def _parts(progress: Progress | None, work: Sequence[float]) -> Iterator[Progress | None]:
+    """Yield for each part of the work what takes its progress, as its share of that of all."""
+    ends = np.cumsum([0.0, *work]) / sum(work) * STEPS
+    for start, stop in pairwise(ends):
+
+        def told(done: int, steps: int, start: float = start, stop: float = stop) -> None:
+            if progress is not None:
+                progress(int(start + (stop - start) * done / max(steps, 1)), STEPS)
+
+        yield None if progress is None else told
+
+
+def _result(
+    comparison: Comparison,
+    samples: Samples,
+    read: Sequence[Table],
+    tested: Sequence[tuple[SamplePair, record.TwoSampleResult | None]],
+    *,
+    together: _Together | None,
+    warnings: Sequence[str],
+) -> GroupsResult:
+    """Return the record of all tests, p-values of pairs corrected."""
+    alpha, run = comparison.options.alpha, comparison.run
+    corrected = adjusted([np.nan if pair.p_value is None else pair.p_value for pair, _ in tested], "holm").tolist()
+    pairs = [
+        pair if pair.p_value is None else replace(pair, p_adjusted=p, reject=p <= alpha)
+        for (pair, _), p in zip(tested, corrected, strict=True)
+    ]
+    # The surest first; equal p-values, of which relabellings give many, by effect size.
+    pairs.sort(key=lambda pair: (2.0 if pair.p_value is None else pair.p_value, -(pair.effect_size or 0.0)))
+    made = [pair for pair in pairs if pair.p_adjusted is not None]
+    results = [found for _, found in tested if found is not None]
+    if not made:
+        raise UndecidedError(
+            f"no pair can be tested: {pairs[0].note}", hint="give more rows, or other columns", code="undecided.groups"
+        )
+    rejected = sum(pair.reject for pair in made)
+    columns = tuple(dict.fromkeys(name for one in results for name in one.columns))
+    told: dict[str, Any] = {
+        "estimator": run.options.estimator,
+        "p_value": min(pair.p_adjusted for pair in made if pair.p_adjusted is not None),
+        "alpha": alpha,
+        "effect_size": max(pair.effect_size or 0.0 for pair in made),
+        "columns": columns,
+        "columns_left_out": tuple(
+            dict.fromkeys(name for one in results for name in one.columns_left_out if name not in columns)
+        ),
+        "warnings": tuple(warnings),
+    }
+    used = [pair for pair in made if pair.p_value is not None]
+    counts = {name: n for pair in used for name, n in ((pair.x, pair.n_x), (pair.y, pair.n_y))}
+    groups = tuple(
+        SampleSize(name, counts.get(name, table.n_rows))
+        for name, table in zip(samples.names, samples.tables, strict=True)
+    )
+    if together is not None:
+        told |= together.fields
+        told["warnings"] = (*warnings, *together.fields["warnings"])
+    told["warnings"] += tuple(_warnings_of_pairs(made, alpha, told["warnings"]))
+    rows = [sum(group.n for group in groups)] if samples.by is not None else [group.n for group in groups]
+    rule = str(comparison.bandwidth) if together is None else together.rule
+    return GroupsResult(
+        schema="kerntest.mmd.groups/1",
+        command="mmd",
+        provenance=run.provenance(read, rows, (comparison.kernel,), rule),
+        by=samples.by,
+        reference=samples.reference,
+        n=sum(group.n for group in groups),
+        groups=groups,
+        reject=told["p_value"] <= alpha,
+        decision=groups_sentence(
+            told["p_value"],
+            alpha,
+            (len(made), rejected),
+            (len(groups), samples.by),
+            reference=samples.reference,
+            together=together is not None,
+        ),
+        tests=len(made),
+        rejected=rejected,
+        pairs=tuple(pairs),
+        **told,
+    )
+
+
+def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequence[str]) -> Iterator[str]:
+    """Yield what pairs warn of, the first of them, and that some have too few rows for any corrected p-value to reject."""
+    texts = [text for text in dict.fromkeys(text for pair in pairs for text in pair.warnings) if text not in known]
+    yield from texts[:WARNINGS_TOLD]
+    if len(texts) > WARNINGS_TOLD:
+        more = counted(len(texts) - WARNINGS_TOLD, "more warning")
+        yield f"{more} of single pairs: {either('--json', 'pairs')} has them with each pair"
+    few = [pair for pair in pairs if pair.p_floor is not None and pair.p_floor * len(pairs) > alpha]
+    if few:
+        first = f"{few[0].x!r} and {few[0].y!r} ({few[0].n_x} and {few[0].n_y} rows)"
+        yield (
+            f"{counted(len(few), 'pair')} can hardly be told apart after the correction, for want of rows, such as {first}: the "
+            f"smallest p-value there is {number(few[0].p_floor or 0.0, 2)}, {number((few[0].p_floor or 0.0) * len(pairs), 2)} corrected"
+        )
+
+
+class _Together(NamedTuple):
+    """What the test of all groups together adds to the record, and how its bandwidths were chosen."""
+
+    fields: dict[str, Any]
+    rule: str
+
+
+class _AllGroups(NamedTuple):
+    """The rows of all groups against their groups, before the test."""
+
+    comparison: Comparison
+    paired: Paired
+    test: SeveralSamples
+    family: Family
+
+    @classmethod
+    def of(cls, comparison: Comparison, samples: Samples, rows: Table) -> Self | None:
+        """Return them; None where features stand for the kernel matrices of pairs: these have no such test."""
+        run, way, kernels = comparison.run, comparison.way, (comparison.kernel, Linear())
+        single = run.options.null != "permutation"
+        told: Any = {"kernels": kernels, "bandwidth": comparison.bandwidth, "single": single}
+        way = replace(Way.of(way.method, comparison.features, {}, **told), needs_matrices=way.needs_matrices)
+        pooled = Groups((rows,), (rows,), ()).with_gaps(comparison.reading.missing)
+        if way.method == "features" or way.goes_by_features(
+            Groups(pooled.read * 2, pooled.tables * 2, ()), [rows.n_rows]
+        ):
+            return None
+        # Cyclic shifts are what blocks are to two samples.
+        options = replace(run.options, resampling="random" if run.options.resampling == "random" else "shifts")
+        paired = pair_up(pooled, comparison.reading.missing, options.scale)
+        (variable,) = paired.variables
+        test = SeveralSamples.of(options, run.engine, None, variable.points, samples.codes[paired.origin])
+        label = replace(variable, points=test.points[1], numeric_names=tuple(samples.names), category_names=())
+        relabellings = test.different(options.permutations)
+        family = choose_pair(
+            kernels,
+            comparison.bandwidth,
+            (variable, label),
+            seed=options.seed,
+            single=single,
+            relabellings=relabellings,
+        )
+        test = replace(test, points=(moved_to_origin(variable.points, family.sides()[0]), test.points[1]))
+        run.refuse_dense(list(zip(test.points, family.sides(), strict=True)), "blocks")
+        return cls(comparison, paired, test, family)
+
+    def step(self) -> Step:
+        """Return what the test takes."""
+        sides = list(zip(self.test.points, self.family.sides(), strict=True))
+        return step_of_test(sides, self.test.options, members=len(self.family.members))
+
+    def judged(self, progress: Progress | None) -> _Together:
+        """Return the test of all groups together."""
+        run, (variable,) = self.comparison.run, self.paired.variables
+        test = replace(self.test, engine=run.engine, progress=progress)
+        verdict = verdict_of(test, self.family)
+        # The kernel of the groups is nobody's choice, and not told.
+        kernels, left_out = verdict.kernels[:1], self.family.left_out[:1]
+        family = self.family._replace(members=tuple(one[:1] for one in self.family.members), left_out=left_out)
+        found = test.groups(kernels[0])
+        sizes = found.effect_sizes.tolist()
+        unused = (*self.paired.arranged[0].left_out, *left_out[0])
+        warnings = (*self.paired.warnings, *paired_copies(self.paired))
+        fields = run.fields(verdict._replace(kernels=kernels), family, record.FamilyMember, warnings) | {
+            "kernel": str(kernels[0]),
+            "mmd2_unbiased": found.together.unbiased,
+            "mmd2_biased": found.together.biased,
+            "effect_sizes": tuple(
+                tuple(None if g == h else one for h, one in enumerate(line)) for g, line in enumerate(sizes)
+            ),
+            "columns": tuple(name for name in variable.names if name not in left_out[0]),
+            "columns_left_out": unused,
+        }
+        return _Together(fields, family.rule)
+
+
+# Pictures
+
+
+def groups_figure(result: GroupsResult) -> Any:
+    """Return a heat map of the effect sizes of all pairs, or a bar for each sample where all are compared with one."""
+    names = [group.name for group in result.groups]
+    place = {name: k for k, name in enumerate(names)}
+    effect, p = np.full((2, len(names), len(names)), np.nan)
+    for pair in result.pairs:
+        g, h = place[pair.x], place[pair.y]
+        size = pair.effect_size if result.effect_sizes is None else result.effect_sizes[g][h]
+        effect[g, h] = effect[h, g] = np.nan if pair.p_adjusted is None else size
+        p[g, h] = p[h, g] = np.nan if pair.p_adjusted is None else pair.p_adjusted
+    if result.reference is None:
+        return pairs_figure(names, effect, p, result.alpha, result.decision)
+    first = place[result.reference]
+    others = [k for k in range(len(names)) if k != first]
+    heading = f"Each against {result.reference}"
+    shown = [names[k] for k in others]
+    return ranking_figure(
+        shown, effect[first, others], p[first, others], result.alpha, result.decision, heading=heading
+    )

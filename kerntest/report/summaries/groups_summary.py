@@ -1,0 +1,160 @@
+"""Comparisons of several samples in words: all together, two by two, and by which columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kerntest.errors import counted, either
+from kerntest.report.summaries.test_summary import (
+    CORRECTIONS,
+    MARKS,
+    PAIRS_SHOWN,
+    UNTESTED_SHOWN,
+    contents_lines,
+    decided,
+    estimates,
+    summary_of,
+)
+from kerntest.report.summaries.words import (
+    ResultTable,
+    Summary,
+    clearest_lines,
+    name_list,
+    null_text,
+    number,
+    p_value_meaning,
+    p_value_text,
+    shortened_kernel,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from kerntest.report.results.groups_record import GroupsResult
+    from kerntest.report.summaries.words import Cell
+
+# Groups of which every two have a cell in a table, and pairs that are explained, with so many columns of each.
+GROUPS_IN_TABLE, PAIRS_EXPLAINED, COLUMNS_EXPLAINED = 12, 5, 3
+
+
+def groups_sentence(
+    p_value: float,
+    alpha: float,
+    pairs: tuple[int, int],
+    groups: tuple[int, str | None],
+    *,
+    reference: str | None,
+    together: bool,
+) -> str:
+    """Return what a comparison of several samples found as a sentence; of `pairs` so many were tested, and differ."""
+    (tests, rejected), (count, by) = pairs, groups
+    noun = "pair" if reference is None else "group" if by is not None else "table"
+    among = f"{rejected:,} of {counted(tests, noun)} {'differs' if rejected == 1 else 'differ'}"
+    among += f" from {reference!r}" * (reference is not None)
+    if together:
+        all_groups = f"the {count} groups of {by!r}"
+        answer = decided(p_value, alpha, f"T{all_groups[1:]} differ", f"No difference found between {all_groups}")
+        return f"{answer} {among} (corrected by Holm)."
+    among = among if rejected else f"No difference found in {counted(tests, noun)}"
+    return f"{among} (p-values corrected by Holm, alpha = {number(alpha)})."
+
+
+def groups_summary(result: GroupsResult) -> Summary:
+    """Return a comparison of several samples in words."""
+    lines = [("columns", name_list(result.columns))]
+    if result.by is not None:
+        lines.append(("groups", name_list([f"{one.name} ({one.n:,})" for one in result.groups])))
+    if result.kernel is not None and result.null is not None and result.statistic is not None:
+        lines.append(("kernel", visible(shortened_kernel(result.kernel))))
+        lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
+        lines += [
+            estimates("MMD^2", result.estimator, result.mmd2_unbiased or 0.0, result.mmd2_biased or 0.0),
+            ("", "the mean over all pairs of rows of different groups"),
+            ("null", null_text(result.null)),
+            ("p-value", p_value_text(result.p_value, result.null)),
+            ("", p_value_meaning(result.p_value, "there is no difference")),
+            ("effect size", f"{number(result.effect_size or 0.0)} on a scale from 0 (alike) to 1"),
+        ]
+    relabellings = {pair.permutations for pair in result.pairs if pair.permutations is not None}
+    by_itself = "each by itself" + (f", {max(relabellings):,} relabellings" if relabellings else "")
+    lines.append(("pairs", f"{by_itself}; {CORRECTIONS[result.correction]}"))
+    tables = [*_effects_table(result), _samples_table(result), *_explained_pairs(result)]
+    return summary_of("Test of several samples (maximum mean discrepancy)", result, lines, *tables)
+
+
+def _effects_table(result: GroupsResult) -> list[ResultTable]:
+    """Return the effect sizes of every two groups, where these are few."""
+    if result.effect_sizes is None or result.reference is not None or len(result.groups) > GROUPS_IN_TABLE:
+        return []
+    names = [visible(group.name) for group in result.groups]
+    cells = [["" if one is None else f"{one:.2f}" for one in line] for line in result.effect_sizes]
+    rows = tuple((name, *line) for name, line in zip(names, cells, strict=True))
+    title = "Effect sizes of every two:"
+    return [ResultTable((("", "name"), *((name, "number") for name in names)), rows, title, lettered=True)]
+
+
+def _samples_table(result: GroupsResult) -> ResultTable:
+    """Return the pairs, the surest first, and what could not be tested."""
+    tested = [pair for pair in result.pairs if pair.p_adjusted is not None]
+    untested = [pair for pair in result.pairs if pair.p_adjusted is None]
+    place, sizes = {group.name: k for k, group in enumerate(result.groups)}, result.effect_sizes
+    rows: list[tuple[str | Cell, ...]] = []
+    for pair in tested[:PAIRS_SHOWN]:
+        effect = pair.effect_size if sizes is None else sizes[place[pair.x]][place[pair.y]]
+        numbers = (effect, pair.p_adjusted, pair.p_value)
+        rows.append((MARKS[pair.reject], visible(pair.x), visible(pair.y), *(number(one or 0.0, 2) for one in numbers)))
+    own = "that shows the pair most clearly" if sizes is None else "above, to be compared"
+    notes = {
+        f"and {len(tested) - PAIRS_SHOWN:,} more: {either('--format csv', 'to_frame()')} shows all": len(tested)
+        > PAIRS_SHOWN,
+        f"* p at most alpha = {number(result.alpha)}": any(pair.reject for pair in tested[:PAIRS_SHOWN]),
+        f"p: corrected for all pairs; p alone: of the pair; effect: under the kernel {own}": True,
+    }
+    reasons = [f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or '')}" for pair in untested]
+    if len(reasons) > UNTESTED_SHOWN:
+        reasons[UNTESTED_SHOWN:] = [f"and {counted(len(reasons) - UNTESTED_SHOWN, 'more pair')} not tested"]
+    told = tuple(note for note, is_told in notes.items() if is_told)
+    return ResultTable(
+        (("", "mark"), ("X", "name"), ("Y", "name"), *((name, "number") for name in ("effect", "p", "p alone"))),
+        tuple(rows),
+        "Two by two, the surest first:",
+        notes=(*told, *reasons),
+        keep="p",
+    )
+
+
+def _explained_pairs(result: GroupsResult) -> list[ResultTable]:
+    """Return the columns that differ most in the first pairs, if that was asked for."""
+    explained = [(pair, pair.explanation) for pair in result.pairs if pair.explanation is not None]
+    if not explained:
+        return []
+    rows = []
+    for pair, explanation in explained[:PAIRS_EXPLAINED]:
+        names = [visible(pair.x), visible(pair.y)]
+        for effect in explanation.columns[:COLUMNS_EXPLAINED]:
+            told = "" if effect.x is None or effect.y is None else "; ".join(contents_lines(effect.x, effect.y))
+            rows.append(
+                (*names, visible(effect.column), number(effect.effect_size, 3), number(effect.p_adjusted), told)
+            )
+            names = ["", ""]
+    notes = ["p alone: of the column by itself, corrected for all columns of the pair"]
+    if len(explained) > PAIRS_EXPLAINED or any(len(one.columns) > COLUMNS_EXPLAINED for _, one in explained):
+        notes.insert(
+            0,
+            f"the first {PAIRS_EXPLAINED} pairs and {COLUMNS_EXPLAINED} columns of each: {either('--json', 'to_dict()')} has all",
+        )
+    return [
+        ResultTable(
+            (
+                ("X", "name"),
+                ("Y", "name"),
+                ("column", "name"),
+                ("effect", "number"),
+                ("p alone", "number"),
+                ("X -> Y", "text"),
+            ),
+            tuple(rows),
+            "Columns that differ, pair by pair:",
+            tuple(notes),
+            keep="effect",
+        )
+    ]
