@@ -237,7 +237,7 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
     except (TypeError, ValueError, AttributeError) as error:
         parameters = inspect.signature(function).parameters
         for name in [name for name in options if str(error).endswith(f"unexpected keyword argument {name!r}")]:
-            close = suggest(name, [*parameters])
+            close = suggest(name, [one for one in parameters if one != name])
             meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
             also = f"; did you mean {' or '.join(meant)}?" if meant else ""
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{also}") from None

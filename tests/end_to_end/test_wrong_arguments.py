@@ -59,7 +59,7 @@ def called(name, arguments):
 def test_an_argument_of_another_kind_is_refused_in_our_words_or_taken(folder, monkeypatch, name):
     monkeypatch.chdir(folder)
     known = inspect.signature(getattr(kerntest, name)).parameters
-    named = [one for one in known if one not in {"progress", "planned", "csv", "options", "test"}]
+    named = [one for one in known if one not in {"progress", "planned", "csv", "options", "test", "others"}]
     named += OF_ROWS if "options" in known else ()
     named += OF_CSV if {"csv", "options"} & {*known} else ()
     refused = []
