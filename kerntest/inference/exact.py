@@ -121,7 +121,10 @@ class RunOfTest:
         self.refuse_dense(sides)
         if count_wanted(n):
             self.announce(
-                command, n, columns, (step_of_test(sides, self.options, members=members, statistic=statistic), *further())
+                command,
+                n,
+                columns,
+                (step_of_test(sides, self.options, members=members, statistic=statistic), *further()),
             )
 
     def refuse_dense(self, sides: Sequence[Side], usual: str = "shifts") -> None:

@@ -227,6 +227,9 @@ def test_groups_of_one_row_and_rows_without_a_group_are_left_out_and_told():
     assert "1 group of 'group' with fewer than two rows left out: 'a'" in result.warnings
     assert [(one.name, one.n) for one in result.groups] == [("b", 8), ("c", 14), ("d", 11)]
     assert result.n == 33
+    # Or they are a group of their own.
+    found = mmd_test(frame, by="group", missing="indicator", **FIXED)
+    assert [(one.name, one.n) for one in found.groups] == [("(missing)", 5), ("b", 8), ("c", 14), ("d", 11)]
     # Two are left: two samples.
     two = frame[frame["group"].isin(["a", "b", "c"])]
     assert isinstance(mmd_test(two, by="group", missing="drop"), TwoSampleResult)
@@ -241,6 +244,12 @@ def test_missing_values_of_other_columns_cost_rows():
         mmd_test(frame, by="group")
     result = mmd_test(frame, by="group", missing="drop", **FIXED)
     assert [(one.name, one.n) for one in result.groups] == [("a", 2), ("b", 13), ("c", 14)]
+    result = mmd_test(frame, by="group", missing="indicator", bandwidth="median", kernel="gaussian")
+    assert result.columns == ("x0", "x0 missing", "x1")
+    assert result.n == 39
+    alone = mmd_test(*files_of(frame, "a", "b"), missing="indicator", bandwidth="median", kernel="gaussian")
+    (pair,) = [one for one in result.pairs if (one.x, one.y) == ("a", "b")]
+    assert pair.p_value == alone.p_value
 
 
 def test_pairs_that_cannot_be_tested_say_why():

@@ -453,6 +453,7 @@ class _AllGroups(NamedTuple):
     """The rows of all groups against their groups, before the test."""
 
     comparison: Comparison
+    names: tuple[str, ...]
     paired: Paired
     test: SeveralSamples
     family: Family
@@ -486,7 +487,7 @@ class _AllGroups(NamedTuple):
         )
         test = replace(test, points=(moved_to_origin(variable.points, family.sides()[0]), test.points[1]))
         run.refuse_dense(list(zip(test.points, family.sides(), strict=True)), "blocks")
-        return cls(comparison, paired, test, family)
+        return cls(comparison, pooled.tables[0].names, paired, test, family)
 
     def step(self) -> Step:
         """Return what the test takes."""
@@ -495,7 +496,7 @@ class _AllGroups(NamedTuple):
 
     def judged(self, progress: Progress | None) -> _Together:
         """Return the test of all groups together."""
-        run, (variable,) = self.comparison.run, self.paired.variables
+        run = self.comparison.run
         test = replace(self.test, engine=run.engine, progress=progress)
         verdict = verdict_of(test, self.family)
         # The kernel of the groups is nobody's choice, and not told.
@@ -512,7 +513,7 @@ class _AllGroups(NamedTuple):
             "effect_sizes": tuple(
                 tuple(None if g == h else one for h, one in enumerate(line)) for g, line in enumerate(sizes)
             ),
-            "columns": tuple(name for name in variable.names if name not in left_out[0]),
+            "columns": tuple(name for name in self.names if name not in unused),
             "columns_left_out": unused,
         }
         return _Together(fields, family.rule)
