@@ -122,7 +122,7 @@ def option(name: str, value: object = None, *, most: int | None = 10) -> str:
     True and False are those of an option without a value. A list of names is one value, of which `most` are shown.
     """
     if isinstance(value, list | tuple):
-        value = ",".join([*map(_in_list, value[:most]), *["..."] * (len(value) > len(value[:most]))])
+        value = ",".join([*map(in_list, value[:most]), *["..."] * (len(value) > len(value[:most]))])
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not KerntestError.typed:
@@ -132,7 +132,7 @@ def option(name: str, value: object = None, *, most: int | None = 10) -> str:
     return word if value is None or isinstance(value, bool) else f"{word} {_shell_word(str(value))}"
 
 
-def _in_list(name: str) -> str:
+def in_list(name: str) -> str:
     """Return a name as it stands among others, between commas."""
     odd = not name or name != name.strip() or {*name} & {*',"\r\n'}
     return '"' + name.replace('"', '""') + '"' if odd else name

@@ -222,7 +222,8 @@ def _from_click(error: click.ClickException) -> KerntestError:
     message = error.format_message().strip().replace("requires an argument", "needs a value")
     if message.startswith("Got unexpected extra argument"):
         see = f"quote names that contain blanks, and globs; {see}"
-    return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=see)
+    where = {"value": error.option_name} if isinstance(error, click.BadOptionUsage) else None
+    return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=see, where=where)
 
 
 def _option_names(command: click.Command) -> tuple[str, ...]:

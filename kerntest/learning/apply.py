@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from kerntest import __version__
-from kerntest.data.columns import match_names
+from kerntest.data.columns import match_names, split_patterns
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
@@ -249,15 +249,19 @@ def _applied(
     with open_blocks(os.fspath(data), **csv, block_bytes=block) as reader:
         reader.written = {column.name: column.written for column in encoder.columns if column.written}
         columns = replace(columns, kept=tuple(match_names(keep, reader.names, reader.name)))
-        for name in columns.kept:
-            if name == ROW or name in columns.names:
-                raise UsageError(
-                    f"column {name!r} of {reader.name} cannot be kept beside the {columns.made}s, "
-                    "which have columns of such names",
-                    hint=f"rename it in the data, or name the others in {option('keep')}",
-                    code="usage.keep",
-                    where={"file": reader.name, "column": name},
-                )
+        literal, taken = split_patterns(keep), {ROW, *columns.names}
+        replaced = [name for name in columns.kept if name in taken]
+        if name := next((one for one in replaced if one in literal), None):
+            raise UsageError(
+                f"column {name!r} of {reader.name} cannot be kept beside the {columns.made}s, which have columns of such names",
+                hint=f"rename it in the data, or leave it out of {option('keep')}",
+                code="usage.keep",
+                where={"file": reader.name, "column": name},
+            )
+        lost = (
+            [f"{listed(replaced)} of {reader.name} not kept: what is written has columns so called"] if replaced else []
+        )
+        columns = replace(columns, kept=tuple(name for name in columns.kept if name not in taken))
         if choice.where is not None:
             choice = choice.known(reader.head(()))
         work = _RowWork(columns, missing, unknown, choice)
@@ -282,7 +286,7 @@ def _applied(
             "columns": applied.columns,
             "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *columns.kept}),
             "unknown": tuple(applied.unknown.values()),
-            "warnings": (*reader.warnings, *work.warnings(reader.name, applied, told.get("not_converged", 0))),
+            "warnings": (*reader.warnings, *lost, *work.warnings(reader.name, applied, told.get("not_converged", 0))),
             "version": __version__,
             "seconds": time.perf_counter() - started,
             **told,

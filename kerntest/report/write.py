@@ -107,8 +107,8 @@ def rows_format(path: str) -> RowFormat:
     if path == STANDARD_OUTPUT or path.startswith("/dev/"):
         return "csv"
     raise UsageError(
-        f"rows are written as .csv or .parquet, not as {suffix or 'a file without a suffix'}",
-        hint=f"{option('o', str(Path(path).with_suffix('.csv')))}, or .jsonl",
+        f"rows are written as .csv, .jsonl or .parquet, not as {suffix or 'a file without a suffix'}",
+        hint=f"{option('o', str(Path(path).with_suffix('.csv')))}",
         code="usage.output_format",
         where={"file": path},
     )

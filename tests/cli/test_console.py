@@ -243,6 +243,12 @@ def test_the_picture_of_a_long_text_shows_the_surroundings():
     assert len(line) < 90
 
 
+def test_an_option_that_lacks_its_value_is_named_to_programs(kerntest):
+    outcome = kerntest("predict", "--format", "jsonl", "--interval")
+    assert outcome.code == 2
+    assert json.loads(outcome.err)["error"]["where"] == {"value": "--interval"}
+
+
 def test_the_picture_points_behind_the_end_and_at_wide_characters():
     assert picture("linear +", 9) == ("  linear +", "          ^")
     assert picture("値!", 2) == ("  値!", "    ^")

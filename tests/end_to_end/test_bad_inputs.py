@@ -83,7 +83,7 @@ MISTAKES = {
         ("kpca before.csv --features fourier:50", "random Fourier features are for the Gaussian", "nystroem"),
         ("kpca iris.csv --plot p.gif", "cannot be drawn into p.gif", ".png"),
         ("transform shop.kt after.csv --components 9", "shop.kt has 5 components, not 9", "fit it again"),
-        ("transform shop.kt after.csv -o scores.txt", ".csv or .parquet", "scores.csv"),
+        ("transform shop.kt after.csv -o scores.txt", ".csv, .jsonl or .parquet", "scores.csv"),
         ("transform shop.kt after.csv --denoise --keep items", "'items' of after.csv cannot be kept", "rename"),
         ("kpca iris.csv -o iris.csv", "would replace the data", "another file"),
         ("ridge machines.csv", "--target is missing", ""),

@@ -390,6 +390,12 @@ def test_columns_are_handed_through_unless_the_output_has_one_of_the_name(folder
         rows(30).rename(columns={"id": name} if name != "size" else {}).to_csv(tmp_path / "named.csv", index=False)
         with pytest.raises(UsageError, match=f"'{name}' of .* cannot be kept beside the {made}"):
             applied(model, tmp_path / "named.csv", keep=name, **options)
+        # Of all columns those are kept that can be.
+        found, report = applied(model, tmp_path / "named.csv", keep="*", **options)
+        assert list(found.columns).count(name) == 1
+        assert (
+            report.warnings[0] == f"{name} of {tmp_path / 'named.csv'} not kept: what is written has columns so called"
+        )
     rows(30).rename(columns={"weight": "row"}).to_csv(tmp_path / "row.csv", index=False)
     train_kpca(tmp_path / "row.csv", columns="size,row", output=folder / "row.kt")
     with pytest.raises(UsageError, match="two columns 'row'"):
@@ -407,7 +413,7 @@ def test_what_cannot_be_is_refused(folder, applied, tmp_path):
         folder / "twice.kt"
     )
     for error, message, call in (
-        (UsageError, r"written as \.csv or \.parquet, not as \.txt", lambda: predict_file(folder / "kind.kt", folder / "new.csv", output=tmp_path / "out.txt")),
+        (UsageError, r"written as \.csv, \.jsonl or \.parquet, not as \.txt", lambda: predict_file(folder / "kind.kt", folder / "new.csv", output=tmp_path / "out.txt")),
         (UsageError, "has no probabilities", lambda: applied("weight", proba=True)),
         (UsageError, "and has none", lambda: applied("plain", interval=0.9)),
         (UsageError, "no standard deviations and no intervals", lambda: applied("weight", std=True)),

@@ -117,6 +117,8 @@ def test_long_lists_are_cut_where_it_saves_something():
     assert name_list(names) == ", ".join(names[:12]) + " and 37 more"
     assert name_list(names[:13]) == ", ".join(names[:13])
     assert name_list(names, shown=None) == ", ".join(names)
+    # As options take them.
+    assert name_list(["a", "b,c", 'd"e']) == 'a, "b,c", "d""e"'
 
 
 def test_kernels_are_shortened_only_inside_their_parentheses():

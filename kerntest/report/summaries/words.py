@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import counted
+from kerntest.errors import counted, in_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -226,10 +226,10 @@ def natural_order(names: Sequence[str]) -> list[int]:
 
 
 def name_list(names: Sequence[str], shown: int | None = COLUMNS_SHOWN) -> str:
-    """Return names joined by commas, the end of a long list as a number; None shows them all."""
-    if shown is None or len(names) <= shown + 1:
-        return ", ".join(visible(name) for name in names)
-    return f"{', '.join(visible(name) for name in names[:shown])} and {len(names) - shown:,} more"
+    """Return names joined by commas, as options take them, the end of a long list as a number; None shows them all."""
+    few = names if shown is None or len(names) <= shown + 1 else names[:shown]
+    more = f" and {len(names) - len(few):,} more" if len(few) < len(names) else ""
+    return ", ".join(in_list(visible(name)) for name in few) + more
 
 
 def labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
