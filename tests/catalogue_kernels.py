@@ -21,6 +21,8 @@ def mixed_points(n, seed):
 
 def naive_of(text, codes=range(5)):
     """Return the naive function of a text, which Python reads at every pair of rows; of groups of columns their product."""
+    if text.startswith("exp("):
+        return lambda x, y: math.exp(naive_of(text[len("exp(") : -1], codes)(x, y))
     if text.startswith("normalise("):
         inner = naive_of(text[len("normalise(") : -1], codes)
         return lambda x, y: inner(x, y) / math.sqrt(inner(x, x) * inner(y, y))
@@ -52,7 +54,7 @@ UNBOUND = {
         "gaussian(1.5)", "laplacian(0.7)", "laplacian2(2)", "student-t(1.5, 3)", "rational-quadratic(0.5, 2.5)",
         "matern(1.5, 2.5)", "matern(1.5, 1.2)", "periodic(2, 0.8)", "linear", "polynomial(3)", "polynomial(2, 1, -1)",
         "exponential(0.25)", "delta", "hamming(2)", "gaussian(1.5) + 0.5*linear", "gaussian(1.5)*polynomial(2)", "linear^3",
-        "laplacian(0.7)^0.5", "normalise(polynomial(2))",
+        "laplacian(0.7)^0.5", "normalise(polynomial(2))", "exp(0.5*laplacian(0.7) + delta)",
     )
 }  # fmt: skip
 # In groups, and in tables with categories, delta and hamming see these alone.

@@ -28,6 +28,7 @@ def combined(inner):
         several.map(lambda parts: "(" + "*".join(parts) + ")"),
         st.tuples(inner, st.integers(1, 1000)).map(lambda two: f"({two[0]})^{two[1]}"),
         inner.map("normalise({})".format),
+        inner.map("exp({})".format),
     )
 
 

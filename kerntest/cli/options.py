@@ -149,11 +149,11 @@ def bandwidth(*words: str) -> Value:
 def kernels_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a kernel that is being typed, which may stand in the middle of an expression."""
     del ctx, param
-    from kerntest.kernels import NAMES, NORMALISE  # noqa: PLC0415 - only a shell's Tab key needs it
+    from kerntest.kernels import AROUND, NAMES  # noqa: PLC0415 - only a shell's Tab key needs it
 
     word = re.search(r"[\w-]*$", incomplete)[0]  # type: ignore[index]  # the empty text matches
     before = incomplete.removesuffix(word)
-    names = (*NAMES, NORMALISE) if before else ("auto", *NAMES, NORMALISE)
+    names = (*NAMES, *AROUND) if before else ("auto", *NAMES, *AROUND)
     return [before + name for name in names if name.startswith(word.casefold())]
 
 

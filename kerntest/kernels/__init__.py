@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-ADDITIVE, MAHALANOBIS, NORMALISE = "additive", "mahalanobis", "normalise"
+ADDITIVE, MAHALANOBIS = "additive", "mahalanobis"
+# What takes a kernel in parentheses.
+NORMALISE, EXP = AROUND = "normalise", "exp"
 DISTANCES = "gaussian", "laplacian", "laplacian2", "student-t", "rational-quadratic", "matern", "periodic"
 NAMES: tuple[str, ...] = (*DISTANCES, "linear", "polynomial", "exponential", "delta", "hamming", ADDITIVE, MAHALANOBIS)
 

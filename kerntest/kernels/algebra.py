@@ -19,7 +19,7 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, option
-from kerntest.kernels import ADDITIVE, NORMALISE
+from kerntest.kernels import ADDITIVE, EXP, NORMALISE
 from kerntest.kernels.base import (
     Array,
     BandwidthRule,
@@ -31,6 +31,7 @@ from kerntest.kernels.base import (
     raised,
     refused,
 )
+from kerntest.kernels.exponential import exponential
 
 Kind: TypeAlias = Literal["numeric", "discrete"]
 
@@ -310,6 +311,27 @@ class Normalised(Modified):
 
     def __str__(self) -> str:
         """Return normalise(kernel)."""
+        return f"{self.name}({self.kernel})"
+
+
+class Exponentiated(Modified):
+    """exp(k(x, y)), a sum of all powers of k with positive weights, and so is each of its own powers, exp(p k(x, y)).
+
+    It sees what k does, since exp(k) - k is positive definite.
+    """
+
+    name = EXP
+    formula = "exp(k(x,y))"
+    infinitely_divisible = True
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return the exponential of the kernel for every pair."""
+        values = writeable(self.kernel.evaluate(pairs))
+        with refuse_overflow(self):
+            return exponential(values, out=values)
+
+    def __str__(self) -> str:
+        """Return exp(kernel)."""
         return f"{self.name}({self.kernel})"
 
 

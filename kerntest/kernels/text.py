@@ -9,7 +9,7 @@ The grammar; spaces are free, names fold case and take `_` for `-`:
     sum      = product ("+" product)*
     product  = power ("*" power)*
     power    = operand (("^" | "**") number)?
-    operand  = number | name ("(" argument ("," argument)* ")")? | "normalise" "(" sum ")" | "(" sum ")"
+    operand  = number | name ("(" argument ("," argument)* ")")? | ("normalise" | "exp")? "(" sum ")"
              | "mahalanobis" ("(" (sum | (sum ",")? ("share" "=")? number) ")")?
     argument = (name "=")? number
 
@@ -23,7 +23,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 from kerntest.errors import UsageError, shown_argument, suggest
-from kerntest.kernels import ADDITIVE, ALIASES, MAHALANOBIS, NAMES, NORMALISE, algebra, canonical
+from kerntest.kernels import ADDITIVE, ALIASES, AROUND, EXP, MAHALANOBIS, NAMES, NORMALISE, algebra, canonical
 from kerntest.kernels.algebra import AdditiveSum, ColumnGroups, ColumnName, Expression, OnColumns
 from kerntest.kernels.base import Columns, Kernel, refused
 from kerntest.kernels.elementary import Additive, Atom, Gaussian, Hamming, Linear, Mahalanobis, Periodic, Polynomial
@@ -199,14 +199,14 @@ class _Reader:
     def named(self, word: str, start: int) -> Expression:
         """Read what follows the name of a kernel."""
         name, opened = canonical(word), self.position
-        if name == NORMALISE:
+        if name in AROUND:
             if not self.accept("("):
-                self.fail(f"'{word}' needs a kernel in parentheses", "for example normalise(polynomial)")
-            return algebra.Normalised(self.enclosed(opened))
+                self.fail(f"'{word}' needs a kernel in parentheses", f"for example {name}(polynomial)")
+            return {NORMALISE: algebra.Normalised, EXP: algebra.Exponentiated}[name](self.enclosed(opened))
         if name not in KERNELS:
             if "-" in word and canonical(word.partition("-")[0]) in KERNELS:
                 self.subtracted(start + word.index("-"))
-            hint = f"{_meant(word.replace('_', '-'), (*NAMES, NORMALISE, *ALIASES))}`kerntest kernels` lists them"
+            hint = f"{_meant(word.replace('_', '-'), (*NAMES, *AROUND, *ALIASES))}`kerntest kernels` lists them"
             self.fail(f"unknown kernel '{word}'", hint, at=start, value=word)
         named = KERNELS[name]
         if not self.accept("("):
@@ -520,8 +520,8 @@ def _limit(kernel: Expression) -> str | None:
         return "sees each column alone, not how they hang together"
     if isinstance(kernel, algebra.Sum) and len(kernel.kinds) > 1:
         return "sees numeric columns and categories apart, not how they hang together"
-    # Moments of rows divided by their size: of neither the data nor any fixed order.
-    if isinstance(kernel, algebra.Normalised) and _moment_order(kernel.kernel) is not None:
+    # Moments of rows divided by their size, or of all orders: of neither the data nor any fixed order.
+    if isinstance(kernel, algebra.Normalised | algebra.Exponentiated) and _moment_order(kernel.kernel) is not None:
         return None
     varying = [part for part in kernel.parts if not isinstance(part, algebra.Constant)]
     return _limit(varying[0]) if len(varying) == 1 else None

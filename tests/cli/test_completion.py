@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from kerntest.cli.options import completed
 from kerntest.data.formats.dialect import header_names
-from kerntest.kernels import NAMES, NORMALISE
+from kerntest.kernels import AROUND, NAMES
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 ALL = ["order_value_eur", "items", "delivery_hours", "site_minutes", "payment", "first_order"]
@@ -66,7 +66,7 @@ def test_commands_options_and_words_complete(complete):
 def test_kernel_names_complete_also_inside_an_expression(complete):
     assert complete("kerntest mmd --kernel gau") == ["gaussian"]
     assert complete("kerntest mmd --kernel linear+lap") == ["linear+laplacian", "linear+laplacian2"]
-    assert complete("kerntest mmd --kernel ") == ["auto", *NAMES, NORMALISE]
+    assert complete("kerntest mmd --kernel ") == ["auto", *NAMES, *AROUND]
 
 
 ANY = ("--columns", "--exclude", "--categorical")

@@ -33,6 +33,7 @@ from kerntest.errors import UndecidedError, UsageError
         ("linear ** 2 * delta", "linear^2*delta"),
         ("(linear*delta)^2", "(linear*delta)^2"),
         ("normalize(linear + 1)", "normalise(linear + 1)"),
+        ("EXP( linear*0.5 )^.5", "exp(0.5*linear)^0.5"),
         ("((gaussian))", "gaussian"),
         ("linear\n+\tdelta", "linear + delta"),
         ("additive(1,2,3)", "additive(1, 2, 3)"),
@@ -105,6 +106,7 @@ ERRORS = [
     ("2^3^2", 4, "an exponent on an exponent", "multiply the exponents"),
     ("linear delta", 8, "unexpected 'd' at character 8", "joined by"),
     ("linear/2", 7, "unexpected '/'", r"0.5\*kernel"),
+    ("2*exp", 6, "'exp' needs a kernel in parentheses", r"exp\(polynomial\)"),
     ("normalise", 10, "'normalise' needs a kernel in parentheses", r"normalise\(polynomial\)"),
     ("a: linear; delta", 12, "a ':' is missing in the group 'delta' at character 12", "columns: kernel"),
     ("a: linear;", 11, "empty group at character 11", "columns: kernel"),
@@ -147,7 +149,7 @@ def test_random_texts_round_trip(text):
     assert str(parse_kernel(printed)) == printed
 
 
-words = [*f"{NAMES} {ALIASES} ** 0.5 1e999 nan df= bandwidth= normalise( é".split(), *"()+*^:;,-=/ '\"`\n"]
+words = [*f"{NAMES} {ALIASES} ** 0.5 1e999 nan df= bandwidth= normalise( exp( é".split(), *"()+*^:;,-=/ '\"`\n"]
 
 
 @given(st.text(max_size=30) | st.lists(st.sampled_from(words), max_size=15).map("".join))
@@ -328,6 +330,8 @@ NOT = ": a value of zero does not mean that the distributions are equal"
         ("polynomial(2)", "a", "", "'polynomial(degree=2)' sees only moments up to order 2"),
         ("linear^2 + 0.5*linear*polynomial", "a", "", "'linear^2 + 0.5*linear*polynomial' sees only moments up to order 4"),
         ("1 + periodic(2)", "a", "", "'1 + periodic(period=2)' cannot tell values apart that differ by its period, 2"),
+        ("exp(gaussian(1))", "a b", "", None),
+        ("exp(linear)", "a b", "", "'exp(linear)' is not known to see every difference"),
         ("normalise(linear)", "a b", "", "'normalise(linear)' is not known to see every difference"),
         ("gaussian(2)*linear", "a", "", "'gaussian(2)*linear' is not known to see every difference"),
         ("gaussian(2) + delta", "a", "b", "'a, b: gaussian(2) + delta' sees numeric columns and categories apart, not how they hang together"),

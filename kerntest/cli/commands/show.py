@@ -92,6 +92,7 @@ HEADING = "Kernels k(x, y) of two rows; |x-y| is the Euclidean distance, |x-y|_1
 ALGEBRA = {
     "gaussian(1.5) + 0.5*linear": "sums, products and positive weights",
     "normalise(polynomial(degree=2)) * laplacian^2": "powers and normalisation",
+    "exp(0.5*laplacian + delta)": "the exponential of a kernel",
     "mahalanobis(gaussian, 0.1)": "a gaussian of the Mahalanobis distance, a tenth of the variances added to the covariance",
     "age, income: gaussian; city: delta; *: laplacian": "a kernel for each group of columns, multiplied",
 }
