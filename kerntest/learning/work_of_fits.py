@@ -48,8 +48,9 @@ PASSES, STEPS = (10.0, 40.0), (10.0, 60.0)
 LARGE_SPECTRUM, SMALL_ROWS = 0.35, 100.0
 # Steps over the entries of a matrix that an eigendecomposition is judged by, for each lambda; arrays of features at once.
 JUDGED, FEATURE_ARRAYS = 3.0, 8.0
-# Sweeps of the search for sources over all pairs, and steps to the end of it.
-SWEEPS, DESCENTS = (2.5, 10.0), {"likelihood": (3.0, 12.0), "hsic": (8.0, 30.0)}
+# Sweeps of the search for sources over all pairs; steps of a climb when its densities are chosen, of the descent on HSIC;
+# and how often two Gaussian sources are permuted.
+SWEEPS, CLIMBS, DESCENTS, RELABELLED = (2.5, 10.0), (1.0, 12.0), (5.0, 30.0), 50.0
 # Bytes for each entry of a matrix that is decomposed.
 DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
 # Rounds of the search for a pre-image; bytes that a number is written in, in units of what is read by the interpreter; and
@@ -217,18 +218,32 @@ def cost_of_sources(n: int, columns: int, count: int, *, contrast: str, searches
     grid = {"fft": 4.0 * rotations.GRID, "exp": 2.0 * rotations.GRID}
     pair = added(added(grid, {"entry": 30.0 * seen, "gather": 2.0 * seen}, times=densities), {"call": 60.0})
     white = {"product": n * columns * (columns + 2.0 * m), "entry": 6.0 * n * columns}
-    # Features of landmarks and their derivatives; what a step does with those of all columns.
-    features = {"exp": 20.0, "entry": 60.0, "product": 800.0}
-    step = added(added(features, {"product": 400.0 + m}, times=n * m), {"call": 300.0 * m})
-    if contrast == "hsic":
-        step = added(added(features, {"product": 800.0 * m}, times=n * m), {"call": 100.0})
+    # A density of each column for one choice of its smoothness, by some Newton steps on the grid; the rows in one step of a
+    # climb; and a step of the descent on HSIC.
+    r = 24.0
+    density = added({"product": rotations.POINTS * r * r, "exp": rotations.POINTS}, times=6.0 * m)
+    density = added(density, {"call": 150.0})
+    choices = float(len(rotations.WIDTHS) * len(rotations.DEVIATIONS))
+    climbed = {"entry": 30.0 * n * m, "gather": 6.0 * n * m, "product": n * m * m, "call": 50.0}
+    step = added({"exp": 20.0, "entry": 60.0, "product": 800.0 + 800.0 * m}, {"call": 100.0 / (n * m)}, times=n * m)
     told = added(
         {"product": 2.0 * 40.0**2 * n * (columns + m)}, {"product": 2.0 * 40.0**2 * n * (columns**2 + m**2)}, times=0.5
     )
     turned = added({"product": 4.0 * 12.0**2 * n, "exp": 24.0 * n}, {"call": 500.0}, times=pairs)
+    # Gaussian sources: each pair is permuted until that is sure, and each search climbs on its own.
+    permuted = added({"gather": 12.0 * n, "product": 24.0**2 * n, "call": 20.0}, times=pairs * RELABELLED)
     low, high = (
-        added(white, told, turned, added(pair, times=pairs * searches * sweeps), added(step, times=steps))
-        for sweeps, steps in ((SWEEPS[0], DESCENTS[contrast][0]), (SWEEPS[1], DESCENTS[contrast][1]))
+        added(
+            white,
+            told,
+            turned,
+            added(pair, times=pairs * searches * SWEEPS[most]),
+            added(added(density, times=choices), climbed, times=rotations.CHOOSING * (searches if most else 1)),
+            added(density, climbed, times=CLIMBS[most] * (searches if most else 1)),
+            added(step, times=DESCENTS[most] if contrast == "hsic" else 0.0),
+            permuted if most else {},
+        )
+        for most in (0, 1)
     )
     held = 8.0 * n * (4.0 * (columns + m) + (60.0 if contrast == "likelihood" else 80.0 * m))
     return _cost(contrast, f"{count:,} sources of {n:,} rows", low, high, held)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from learning.svm_cases import raises
 from model_archives import archive, members_of
+from scipy.optimize import minimize
 
 from kerntest import KernelICA, inspect_model, train_unmix, transform_file
 from kerntest.errors import DataError, KerntestWarning, ModelError, UndecidedError, UsageError
@@ -103,61 +104,78 @@ def test_the_descent_ends_where_no_angle_is_better(start):
     np.testing.assert_allclose(found.matrix @ found.matrix.T, np.eye(2), atol=1e-12)
 
 
-def test_the_score_is_the_least_of_its_objective():
-    column = white(sources_of(["three to one"], 200)[:, [0]])[0][:, 0]
-    found = rotations.score(column, [(1.0, 0.01)])
-    # The same by the normal equations of a kernel expansion over the same landmarks, with one, y and tanh(y).
-    reach = min(np.abs(column).max(), rotations.LANDMARKS_REACH)
-    landmarks = np.arange(-math.ceil(reach), math.ceil(reach) + 1.0)
+def density_by_hand(column, reach, width, deviation):
+    """The penalised maximum of the likelihood at the rows themselves, the density on a fine grid: log p' and log-evidence."""
+    n = len(column)
+    landmarks, projection = rotations._landmarks(min(reach, 5.0), width, 1.0)
+    fine = np.linspace(-1.001 * reach, 1.001 * reach, 4001)
 
-    def k(x, z):
-        return np.exp(-0.5 * (np.asarray(x)[:, None] - np.asarray(z)) ** 2)
+    def basis(y):
+        kernels = np.exp(-0.5 * ((np.asarray(y)[:, None] - landmarks) / width) ** 2)
+        return np.column_stack([y, np.square(y), np.log(2 * np.cosh(y)), kernels @ projection])
 
-    values = k(column, landmarks)
-    slopes = -(column[:, None] - landmarks) * values
-    F = np.column_stack([np.ones(200), column, np.tanh(column), values])
-    D = np.column_stack([np.zeros(200), np.ones(200), 1 - np.tanh(column) ** 2, slopes])
-    penalty = np.zeros((F.shape[1],) * 2)
-    penalty[3:, 3:] = 0.01 * k(landmarks, landmarks)
-    weights = np.linalg.lstsq(F.T @ F / 200 + penalty, D.mean(axis=0), rcond=1e-13)[0]
-    np.testing.assert_allclose(found.values, F @ weights, atol=2e-3 * np.abs(F @ weights).max())
-    np.testing.assert_allclose(found.slopes, D @ weights, atol=2e-3 * np.abs(D @ weights).max())
+    rows, grid = basis(column), basis(fine)
+    penalties = np.array([0.0] * 3 + [1 / (n * deviation**2)] * projection.shape[1])
+
+    def lost(weights):
+        heights = grid @ weights
+        total = np.log(np.exp(heights - heights.max()).sum() * (fine[1] - fine[0])) + heights.max()
+        return -(rows @ weights).mean() + total + 0.5 * (penalties * weights**2).sum()
+
+    def slope(weights):
+        density = np.exp(grid @ weights - (grid @ weights).max())
+        return -rows.mean(axis=0) + density @ grid / density.sum() + penalties * weights
+
+    found = minimize(lost, [0.0, -0.5] + [0.0] * (len(penalties) - 2), jac=slope, method="BFGS", options={"gtol": 1e-7})
+    steps = 1e-4 * np.eye(len(penalties))
+    bend = np.stack([(slope(found.x + one) - slope(found.x - one)) / 2e-4 for one in steps])
+    evidence = -n * found.fun - 0.5 * np.linalg.slogdet(bend)[1]
+    evidence -= 0.5 * projection.shape[1] * math.log(n * deviation**2)
+    derivatives = (basis(column + 1e-5) - basis(column - 1e-5)) / 2e-5
+    return -derivatives @ found.x, evidence
+
+
+@pytest.mark.parametrize("name", ["three to one", "student", "uniform"])
+@pytest.mark.parametrize(("width", "deviation"), [(1.0, 1.0), (0.4, 0.3)])
+def test_the_density_is_the_maximum_of_the_penalised_likelihood(name, width, deviation, monkeypatch):
+    column = white(sources_of([name], 200))[0][:, 0]
+    reach = 1.5 * float(np.abs(column).max())
+    expected, evidence = density_by_hand(column, reach, width, deviation)
+    monkeypatch.setattr(rotations, "WIDTHS", (width,))
+    monkeypatch.setattr(rotations, "DEVIATIONS", (deviation,))
+    scores, _, found = rotations.Densities(reach, 200, 1).scores(column[None], choose=True)
+    # The grid is that coarse.
+    assert np.sqrt(np.mean((scores[0] - expected) ** 2)) < 0.05 * np.sqrt(np.mean(expected**2))
+    assert found == pytest.approx(evidence, abs=0.5)
 
 
 def test_the_score_of_a_gaussian_is_the_value_and_of_a_laplace_its_sign():
     rng = np.random.default_rng(0)
-    every = [(width, penalty) for width in rotations.WIDTHS for penalty in rotations.PENALTIES.tolist()]
-    y = white(rng.normal(size=(3000, 1)))[0][:, 0]
-    assert np.mean((rotations.score(y, every)[0] - y) ** 2) < 0.02
-    y = white(rng.laplace(size=(3000, 1)))[0][:, 0]
-    assert np.mean((rotations.score(y, every)[0] - math.sqrt(2) * np.sign(y)) ** 2) < 0.25
+    columns = np.stack([white(one[:, None])[0][:, 0] for one in (rng.normal(size=3000), rng.laplace(size=3000))])
+    gaussian, laplace = columns
+    scores, slopes, _ = rotations.Densities(8.0, 3000, 2).scores(columns, choose=True)
+    assert np.mean((scores[0] - gaussian) ** 2) < 0.02
+    assert np.mean((scores[1] - math.sqrt(2) * np.sign(laplace)) ** 2) < 0.25
+    # The mean slope of a score is its mean square, but for what is estimated.
+    np.testing.assert_allclose(slopes, (scores**2).mean(axis=1), rtol=0.15)
 
 
-def test_the_choice_of_a_score_is_that_of_rows_left_out():
-    column = white(sources_of(["two peaks"], 101)[:, [0]])[0][:, 0]
-    choices = [(1.0, penalty) for penalty in (1e-4, 1e-1, 100.0)]
-    lost = []
-    for choice in choices:
-        total = 0.0
-        for fold in range(5):
-            held = np.arange(101) % 5 == fold
-            # What is fitted without the fold, at its rows and a little beside them: by differences.
-            landmarks, projection = rotations._landmarks(min(np.abs(column).max(), 5.0), 1.0, 1.0)
-
-            def basis(y, landmarks=landmarks, projection=projection):
-                return np.column_stack(
-                    [np.ones(len(y)), y, np.tanh(y), np.exp(-0.5 * (y[:, None] - landmarks) ** 2) @ projection]
-                )
-
-            def slope(y, basis=basis):
-                return (basis(y + 1e-6) - basis(y - 1e-6)) / 2e-6
-
-            F, D = basis(column[~held]), slope(column[~held])
-            ridge = np.diag([1e-9 * choice[1]] * 3 + [choice[1]] * projection.shape[1])
-            weights = np.linalg.solve(F.T @ F / len(F) + ridge, D.mean(axis=0))
-            total += (0.5 * (basis(column[held]) @ weights) ** 2 - slope(column[held]) @ weights).sum()
-        lost.append(total)
-    assert rotations.score(column, choices).choice == choices[int(np.argmin(lost))]
+def test_the_choice_of_a_density_is_that_of_the_largest_evidence():
+    column = white(sources_of(["two peaks"], 150))[0][:, 0]
+    reach, every = 1.5 * float(np.abs(column).max()), {}
+    for width in rotations.WIDTHS:
+        for place, deviation in enumerate(rotations.DEVIATIONS):
+            every[width, deviation] = density_by_hand(column, reach, width, deviation)[1] - place * rotations.DOUBT
+    densities = rotations.Densities(reach, 150, 1)
+    *_, found = densities.scores(column[None], choose=True)
+    best = max(every, key=every.get)
+    at = list(every).index(best)
+    assert list(densities.chosen) == [at]
+    assert found == pytest.approx(every[best], abs=0.5)
+    # Chosen once, it stays.
+    other = white(sources_of(["uniform"], 150)[:, [0]])[0].T
+    densities.scores(other, choose=False)
+    assert list(densities.chosen) == [at]
 
 
 def test_negentropies_are_those_of_the_densities():
@@ -315,17 +333,50 @@ def test_rotations_are_rotations():
     small = 1e-4 * (turn - turn.T)
     np.testing.assert_allclose(rotations.rotation_by(small), np.eye(4) + small + small @ small / 2, atol=1e-10)
     Z = white(sources_of(["uniform", "laplace", "two peaks", "exponential"], 300))[0]
-    W = rotations.best_start(Z, 1, 0)
-    np.testing.assert_allclose(W @ W.T, np.eye(4), atol=1e-12)
-    found = rotations.likeliest(Z, W)
+    starts = rotations.good_starts(Z, 2, 0)
+    for W in starts:
+        np.testing.assert_allclose(W @ W.T, np.eye(4), atol=1e-12)
+    found = rotations.likeliest(Z, starts)
     np.testing.assert_allclose(found.matrix @ found.matrix.T, np.eye(4), atol=1e-12)
     assert found.settled
     # At the end, the equations of the likelihood hold.
-    Y = Z @ found.matrix.T
-    every = [(width, penalty) for width in rotations.WIDTHS for penalty in rotations.PENALTIES.tolist()]
-    scores, *_ = zip(*(rotations.score(column, every) for column in np.ascontiguousarray(Y.T)), strict=True)
-    products = np.stack(scores) @ Y / 300
+    Y = found.matrix @ Z.T
+    scores, *_ = rotations.Densities(10.0, 300, 4).scores(Y, choose=True)
+    products = scores @ Y.T / 300
     assert np.abs(products - products.T).max() < 0.1
+
+
+def test_of_several_starts_the_likeliest_end_is_taken():
+    Z = white(sources_of(["two peaks", "three to one", "exponential", "two peaks"], 250))[0]
+    rng = np.random.default_rng(0)
+    starts = [np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(4)]
+    ends = [rotations.likeliest(Z, [start]) for start in starts]
+    values = [one.value for one in ends]
+    assert max(values) - min(values) > 1
+    for order in (starts, starts[::-1]):
+        found = rotations.likeliest(Z, order)
+        assert found.value == max(values)
+        np.testing.assert_array_equal(found.matrix, ends[int(np.argmax(values))].matrix)
+
+
+def test_searches_that_find_the_same_count_once():
+    Z = white(sources_of(["two peaks", "exponential"], 500))[0]
+    assert len(rotations.good_starts(Z, 0, 0)) == 1
+    assert len(rotations.good_starts(Z, 5, 0)) == 1
+
+
+def test_relabellings_end_when_the_p_value_is_sure_to_be_large():
+    Y = white(sources_of(["uniform", "laplace"], 60))[0]
+    features = rotations.centred_features(Y, 1.0, 1e-6)
+    every = rotations.independence_p_value(features, 199, 0)
+    assert every > 0.05
+    assert rotations.independence_p_value(features, 199, 0, 0.05) == pytest.approx(11 / 200)
+    turned = Y @ np.array([[1.0, 1.0], [1.0, -1.0]]) / math.sqrt(2)
+    small = [
+        rotations.independence_p_value(rotations.centred_features(turned, 1.0, 1e-6), 199, 0, *enough)
+        for enough in ((), (0.9,))
+    ]
+    assert small[0] == small[1]
 
 
 def test_a_model_goes_through_its_file(tmp_path):

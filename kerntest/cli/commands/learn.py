@@ -309,9 +309,11 @@ UNMIX = Manual(
     arguments={"DATA": DATA},
     notes={
         "What is found": "The columns are taken for mixtures x = m + A s of sources that are independent of each other. "
-        "The rows are made white, which leaves a rotation to find: a search turns each pair of columns by all angles; then "
-        "the likelihood is maximised, with densities that are learned from the rows, or with --contrast hsic the sum "
-        "over pairs of HSIC is minimised, of a Gaussian. Sources have mean 0 and standard deviation 1. Their order and "
+        "The rows are made white, which leaves a rotation to find: a search turns each pair of columns by all angles, from "
+        "the axes and from --restarts random rotations; from where each ends the likelihood is maximised, with densities "
+        "that are learned from the rows, and the likeliest is taken. HSIC is what is told, not what is minimised: it uses "
+        "the rows less well, clearly so for heavy tails. --contrast hsic goes on from there to the nearest least sum over pairs of "
+        "HSIC, of a Gaussian. Sources have mean 0 and standard deviation 1. Their order and "
         "signs mean nothing: the first makes most of the variance of the columns, and the largest entry of each is "
         "positive. Categories take no part.",
         "How to read the result": "The table names the columns that go with a source. Skewness and kurtosis say how "
@@ -332,10 +334,10 @@ UNMIX = Manual(
 @_sources(
     "--contrast",
     of=("likelihood", "hsic"),
-    help="What is made extreme: the likelihood, which uses the rows best, or hsic, the dependence that is told.",
+    help="What is made extreme: the likelihood, which uses the rows best, or from there on hsic, the dependence that is told.",
 )
 @_sources(
-    "--restarts", type=common.SEED, default=0, metavar="N", help="Random rotations to begin the search from, too."
+    "--restarts", type=common.SEED, default=3, metavar="N", help="Random rotations to begin the search from, too."
 )
 @_sources(
     "--bandwidth",

@@ -39,8 +39,8 @@ PERMUTED, RELABELLINGS, FEWEST_RELABELLINGS, PRODUCTS = 1e-4, 999, 199, 4e10
 class KernelICA(UnmixOptions, Transformer[UnmixModel, UnmixFit]):
     """Independent sources of which columns of numbers are linear mixtures.
 
-    The rows are made white and turned so that their columns are independent. The search looks at all angles of each pair;
-    then the likelihood, with densities that are learned from the rows, or HSIC is made extreme. Sources have mean 0 and
+    The rows are made white and turned so that their columns are independent. Searches look at all angles of each pair;
+    from where they end the likelihood is maximised, with densities that are learned from the rows. Sources have mean 0 and
     variance 1; which is first, and their signs, are conventions: the one that makes most of the variance, and the largest
     entry positive. Of several Gaussian sources none is told from their rotations, with a warning in `fit_.warnings`.
 
@@ -49,9 +49,10 @@ class KernelICA(UnmixOptions, Transformer[UnmixModel, UnmixFit]):
     components : int, optional
         How many sources; of more columns the leading principal components are unmixed. As many as columns by default.
     contrast : "likelihood" or "hsic"
-        What is made extreme: the likelihood uses the rows best, HSIC is the measure of dependence that is told.
+        What is made extreme: the likelihood uses the rows best; "hsic" goes on from there to the least sum over pairs of
+        HSIC, the measure of dependence that is told.
     restarts : int
-        Random rotations from which the search begins, too.
+        Random rotations from which searches begin, too; the likeliest end is taken.
     bandwidth : float
         Of the Gaussian between sources, in their standard deviations, for HSIC.
     scale : "standardize", "together" or "none"
@@ -95,11 +96,11 @@ class KernelICA(UnmixOptions, Transformer[UnmixModel, UnmixFit]):
         Notes
         -----
         After Bach and Jordan (2002), "Kernel independent component analysis", Shen, Jegelka and Gretton (2009), "Fast
-        kernel-based independent component analysis", and Hyvarinen (2005), "Estimation of non-normalized statistical
-        models by score matching".
+        kernel-based independent component analysis", and Hastie and Tibshirani (2003), "Independent components analysis
+        through product density estimation".
 
-        Cost: O(n p^2) to make white; each search O(J^2) densities of at most 4,000 rows; O(n J (J + 30^2)) for each of some
-        ten steps of the likelihood, O(n (20 J)^2) for each of HSIC.
+        Cost: O(n p^2) to make white; each search O(J^2) densities of at most 4,000 rows; O(n J^2) and densities on a grid
+        for each of some ten steps of the likelihood, O(n (20 J)^2) for each of HSIC.
         """
         return self._learned(UnmixLearner(self), X, y)
 

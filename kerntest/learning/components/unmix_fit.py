@@ -47,7 +47,7 @@ class UnmixOptions(LearnerOptions):
     components: int | None = None
     _: KW_ONLY
     contrast: Contrast = "likelihood"
-    restarts: int = 0
+    restarts: int = 3
     bandwidth: str | float = 1.0
     # Of the sources; that of the rows is linear.
     kernel: Kernel | str = field(default="gaussian", init=False)
@@ -177,12 +177,10 @@ def fit_sources(rows: TrainingRows, options: UnmixOptions, progress: Progress | 
     _check_enough(n, width, count)
     lengths = np.sqrt(found.values / n)
     Z = (X - found.mean) @ (found.axes / lengths)
-    start = rotations.best_start(Z, options.restarts, options.seed, progress)
-    if options.contrast == "likelihood":
-        rotation = rotations.likeliest(Z, start)
-    else:
+    rotation = rotations.likeliest(Z, rotations.good_starts(Z, options.restarts, options.seed, progress))
+    if options.contrast == "hsic":
         reach = math.sqrt(float(np.einsum("ij,ij->i", Z, Z).max()))
-        rotation = rotations.least(rotations.hsic_contrast(float(options.bandwidth), reach), Z, start)
+        rotation = rotations.least(rotations.hsic_contrast(float(options.bandwidth), reach), Z, rotation.matrix)
     W = rotation.matrix
     # The source that makes most of the variance first; of each, the largest entry is positive.
     W = W[np.argsort(-(((found.axes * lengths) @ W.T) ** 2).sum(axis=0), kind="stable")]
@@ -226,7 +224,7 @@ def _undetermined(sources: Array, bandwidth: float, seed: int) -> Iterator[tuple
         by_chance = float(np.prod([np.square(one).sum() / n for one in features])) / (n - 1)
         if found > CLEARLY * by_chance:
             continue
-        if rotations.independence_p_value(features, RELABELLINGS, seed + SEED_OF_PAIRS) > UNDETERMINED:
+        if rotations.independence_p_value(features, RELABELLINGS, seed + SEED_OF_PAIRS, UNDETERMINED) > UNDETERMINED:
             yield i, j
 
 

@@ -19,6 +19,8 @@ from kerntest.matrices.factor import centred, kernel_factor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 ANGLES, SWEEPS, SEARCHED_ROWS = 16, 10, 4000
 # A turn has to gain so many nats, and the search ends with a sweep whose turns are smaller than this.
 LEAST_GAIN, LEAST_TURN = 1e-4, 0.02
+# Searches whose columns go together by pairs with such correlations have found the same.
+SAME = 0.999
 # Densities stand on a grid of so many points, over at most so many standard deviations to either side, and are smoothed
 # by so many of them. Mean Amari errors of 4 sources over 18 densities, of 250 rows: 0.27 .082, 0.4 .074, 0.53 .092, of
 # 1,000 rows: 0.2 .030, 0.3 .028, 0.4 .026.
@@ -37,25 +41,33 @@ GRID, FARTHEST, SMOOTHING = 256, 14.0, 0.4
 ODD, EVEN = 36.0 / (8.0 * math.sqrt(3.0) - 9.0), 24.0 / (16.0 * math.sqrt(3.0) - 27.0)
 GAUSSIAN_ENTROPY = 0.5 * math.log(2.0 * math.pi * math.e)
 
-# Widths and penalties of scores, which folds of the rows choose between, in so many rounds; then they stay.
-WIDTHS, PENALTIES, FOLDS, CHOOSING = (1.0, 0.4), 10.0 ** np.arange(-5.0, 2.1), 5, 3
+# Densities for the likelihood stand on a grid of so many points, close together within so many standard deviations and ever
+# wider beyond. Their logarithms deviate from the simple ones by functions of these widths, by so much (nats): of all choices
+# that of the largest evidence, in so many rounds; then it stays. Each next deviation is so much less probable beforehand
+# (nats): without it chance makes two peaks out of one.
+POINTS, CORE, WIDTHS, DEVIATIONS, CHOOSING, DOUBT = 240, 2.0, (1.0, 0.4), (0.1, 0.3, 1.0, 3.0, 10.0), 3, 2.0
 # Landmarks reach so many standard deviations; eigenvalues below this share of the largest are left out.
 LANDMARKS_REACH, SMALLEST = 5.0, 1e-8
-# 1, y and tanh(y), which has the sources with one peak, are not penalised but for rounding.
-FREE, ALMOST_NOTHING = 3, 1e-9
+# y, y^2 and log cosh y, which have the sources with one peak, are not penalised but for rounding.
+FREE, ALMOST_NOTHING = 3, 1e-10
+# A density is found when the next Newton step would gain so many nats in all rows together; steps, and halvings of one.
+ENOUGH, DENSITY_STEPS, HALVINGS = 0.01, 60, 12
 # Newton steps are at most so long, end when they are short against the errors of estimation, 1 / sqrt(n), and leave pairs
 # without curvature where they are.
 LONGEST_STEP, SETTLED, FLAT, STEPS = 0.3, 0.03, 0.02, 50
+# They end, too, when the likelihood has not risen by so many nats in so many steps.
+LEAST_RISE, PATIENCE = 0.05, 3
 # Of the descent on HSIC: steps, the share of the first value that a step must gain, and landmarks a bandwidth apart.
 DESCENT, PROGRESS_MADE, APART, MOST_LANDMARKS = 200, 1e-6, 0.75, 24
 
 
 class Rotation(NamedTuple):
-    """An orthogonal matrix W (m, m), whether its search has settled, and in how many steps."""
+    """An orthogonal matrix W (m, m), whether its search has settled, in how many steps, and its log-evidence or -HSIC."""
 
     matrix: Array
     settled: bool
     steps: int
+    value: float
 
 
 # The search over all angles.
@@ -87,8 +99,8 @@ def negentropies(columns: Array) -> Array:
     return np.asarray(GAUSSIAN_ENTROPY - entropy + ODD * odd**2 + EVEN * (even - math.sqrt(0.5)) ** 2)
 
 
-def searched(Z: Array, start: Array, swept: Callable[[int], None]) -> tuple[Array, float]:
-    """Return a rotation from `start` on whose columns are least Gaussian, and their negentropies together.
+def searched(Z: Array, start: Array, swept: Callable[[int], None]) -> Array:
+    """Return a rotation from `start` on whose columns are least Gaussian.
 
     Pair after pair is turned by the best of all angles: there are many local optima. What the sum of the entropies of white
     columns falls by is their mutual information. Before each sweep over all pairs `swept` is told its number. Cost: O(m^2 n)
@@ -120,7 +132,7 @@ def searched(Z: Array, start: Array, swept: Callable[[int], None]) -> tuple[Arra
             seen[i, j] = turns[i] + turns[j]
         if largest < LEAST_TURN:
             break
-    return W, float(negentropies(columns).sum())
+    return W
 
 
 def _vertex(before: float, at: float, after: float) -> float:
@@ -129,9 +141,10 @@ def _vertex(before: float, at: float, after: float) -> float:
     return 0.5 * (before - after) / bend if bend < 0 else 0.0
 
 
-def best_start(Z: Array, restarts: int, seed: int, progress: Progress | None = None) -> Array:
-    """Return the best rotation that searches find from the axes as they are, and from so many random ones."""
-    m, best, most = Z.shape[1], np.eye(Z.shape[1]), -math.inf
+def good_starts(Z: Array, restarts: int, seed: int, progress: Progress | None = None) -> list[Array]:
+    """Return the rotations that searches find from the axes as they are, and from so many random ones, each once."""
+    m = Z.shape[1]
+    found: list[Array] = []
     for place in range(restarts + 1):
         rng = np.random.default_rng((seed, place))
         start = np.linalg.qr(rng.normal(size=(m, m)))[0] if place else np.eye(m)
@@ -140,21 +153,13 @@ def best_start(Z: Array, restarts: int, seed: int, progress: Progress | None = N
             if progress is not None:
                 progress(before + sweep, (restarts + 1) * SWEEPS + 1)
 
-        found, value = searched(Z, start, swept)
-        if value > most:
-            best, most = found, value
-    return best
+        W = searched(Z, start, swept)
+        if all(np.abs(W @ other.T).max(axis=1).min() < SAME for other in found):
+            found.append(W)
+    return found
 
 
 # The likelihood, with densities that are learned from the columns.
-
-
-class Score(NamedTuple):
-    """The score function -(log p)' of a column and its derivative at the n rows, and which width and penalty it has."""
-
-    values: Array
-    slopes: Array
-    choice: tuple[float, float]
 
 
 def _landmarks(reach: float, width: float, apart: float) -> tuple[Array, Array]:
@@ -173,73 +178,134 @@ def _features(column: Array, landmarks: Array, projection: Array, width: float) 
     return np.asarray(values @ projection), np.asarray((values * off / -width) @ projection)
 
 
-def score(column: Array, choices: Sequence[tuple[float, float]]) -> Score:
-    """Return the score function of a white column by score matching (Hyvarinen 2005) in the space of a Gaussian kernel.
+class Densities:
+    """Densities of m white columns on a grid, by penalised likelihood, each step from where the last one ended.
 
-    It minimises mean(f(y)^2 / 2 - f'(y)) + penalty |f|^2 / 2 over 1, y, tanh(y) and functions of the kernel: the first is
-    half the mean squared distance to the true score, but for a constant. Of several choices of a width and a penalty, that
-    is taken which rows left out of the fit are best served by.
+    log p = a y + b y^2 + c log cosh y + f(y) - log Z, where f of the space of a Gaussian kernel has the prior
+    exp(-|f|^2 / (2 s^2)). Width and s are those of the largest evidence, by Laplace's approximation.
     """
-    n, best, least = len(column), Score(column, np.ones(len(column)), choices[0]), math.inf
-    folds = [slice(first, None, FOLDS) for first in range(FOLDS)]
-    bent = np.tanh(column)
-    simple = np.column_stack([np.ones(n), column, bent])
-    slopes = np.column_stack([np.zeros(n), np.ones(n), 1.0 - bent * bent])
-    for width in dict.fromkeys(width for width, _ in choices):
-        penalties = np.array([penalty for own, penalty in choices if own == width])
-        reach = min(float(np.abs(column).max()), LANDMARKS_REACH)
-        values, derivatives = _features(column, *_landmarks(reach, width, 1.0), width)
-        F, D = np.concatenate([simple, values], axis=1), np.concatenate([slopes, derivatives], axis=1)
-        ridge = np.ones(F.shape[1])
-        ridge[:FREE] = ALMOST_NOTHING
-        squares = np.stack([F[fold].T @ F[fold] for fold in folds])
-        sums = np.stack([D[fold].sum(axis=0) for fold in folds])
-        place = 0
-        if len(choices) > 1:
-            lost = _lost_on_others(squares, sums, n - np.ceil((n - np.arange(FOLDS)) / FOLDS), penalties, ridge)
-            place = int(lost.argmin())
-            if lost[place] >= least:
-                continue
-            least = float(lost[place])
-        weights = np.linalg.solve(squares.sum(axis=0) / n + np.diag(penalties[place] * ridge), sums.sum(axis=0) / n)
-        best = Score(F @ weights, D @ weights, (width, float(penalties[place])))
-    return best
+
+    def __init__(self, reach: float, rows: int, columns: int) -> None:
+        self.rows, self.last = rows, math.asinh(1.001 * max(reach, 1.0) / CORE)
+        even = np.linspace(-self.last, self.last, POINTS)
+        self.between = float(even[1] - even[0])
+        self.grid: Array = CORE * np.sinh(even)
+        self.measure = np.log(CORE * self.between * np.cosh(even))
+        simple = np.column_stack([self.grid, self.grid**2, np.logaddexp(self.grid, -self.grid)])
+        self.choices = []
+        for width in WIDTHS:
+            landmarks, projection = _landmarks(min(reach, LANDMARKS_REACH), width, 1.0)
+            basis = np.column_stack([simple, _features(self.grid, landmarks, projection, width)[0]])
+            self.choices += [(basis, doubt, s) for doubt, s in enumerate(DEVIATIONS)]
+        # Each begins as a Gaussian.
+        self.weights = [np.tile(-0.5 * np.eye(basis.shape[1])[1], (columns, 1)) for basis, *_ in self.choices]
+        self.chosen: NDArray[np.intp] | None = None
+
+    def scores(self, columns: Array, *, choose: bool) -> tuple[Array, Array, float]:
+        """Return of columns (m, n) their scores -(log p)', shape (m, n), the means of the scores' slopes, and the evidence.
+
+        Cost: O(n m) time, and O(m r^2) for each point of the grid, Newton step and choice, r up to 30.
+        """
+        m = len(columns)
+        below = ((np.arcsinh(columns / CORE) + self.last) / self.between).astype(np.intp).clip(0, POINTS - 2)
+        share = (columns - self.grid[below]) / (self.grid[below + 1] - self.grid[below])
+        flat = (below + POINTS * np.arange(m)[:, None]).ravel()
+        counts = np.bincount(flat, 1.0 - share.ravel(), m * POINTS) + np.bincount(flat + 1, share.ravel(), m * POINTS)
+        shares = counts.reshape(m, POINTS) / self.rows
+        evidence, logs = np.full(m, -math.inf), np.zeros((m, POINTS))
+        chosen = np.zeros(m, dtype=np.intp)
+        for place in range(len(self.choices)):
+            own = np.arange(m) if choose or self.chosen is None else np.flatnonzero(self.chosen == place)
+            if len(own):
+                reached = self._likeliest(place, shares[own], own)
+                own, reached = own[reached > evidence[own]], reached[reached > evidence[own]]
+                evidence[own], chosen[own] = reached, place
+                logs[own] = self.weights[place][own] @ self.choices[place][0].T
+        self.chosen = chosen
+        scores = np.asarray(np.gradient(-logs, self.grid, axis=1))
+        slopes = (shares * np.gradient(scores, self.grid, axis=1)).sum(axis=1)
+        at = np.take_along_axis(scores, below, 1) * (1.0 - share) + np.take_along_axis(scores, below + 1, 1) * share
+        return at, slopes, float(evidence.sum())
+
+    def _likeliest(self, place: int, shares: Array, own: NDArray[np.intp]) -> Array:
+        """Find the weights of some columns for one choice by Newton steps, and return the log-evidence of each."""
+        basis, doubt, s = self.choices[place]
+        n, r = self.rows, basis.shape[1]
+        penalties = np.full(r, 1.0 / (n * s * s))
+        penalties[:FREE] = ALMOST_NOTHING
+        weights, diagonal = self.weights[place][own], np.arange(r)
+
+        def at(weights: Array) -> tuple[Array, Array]:
+            logs = weights @ basis.T
+            heights = logs + self.measure
+            most = heights.max(axis=1, keepdims=True)
+            density = np.exp(heights - most)
+            total = density.sum(axis=1, keepdims=True)
+            value = (shares * logs).sum(axis=1) - (most + np.log(total))[:, 0] - 0.5 * (weights**2) @ penalties
+            return value, density / total
+
+        value, density = at(weights)
+        for _ in range(DENSITY_STEPS):
+            means = density @ basis
+            slope = shares @ basis - means - weights * penalties
+            bend = (basis.T * density[:, None, :]) @ basis - means[:, :, None] * means[:, None, :]
+            bend[:, diagonal, diagonal] += penalties
+            way = np.linalg.solve(bend, slope[:, :, None])[:, :, 0]
+            gain = (slope * way).sum(axis=1)
+            if gain.max() < ENOUGH / n:
+                break
+            length = np.ones(len(own))
+            for _ in range(HALVINGS):
+                moved = weights + length[:, None] * way
+                reached, reshaped = at(moved)
+                short = ~(reached >= value + 1e-4 * length * gain)
+                if not short.any():
+                    break
+                length[short] *= 0.5
+            better = (reached > value)[:, None]
+            if not better.any():
+                break
+            weights, density = np.where(better, moved, weights), np.where(better, reshaped, density)
+            value = np.maximum(value, reached)
+        self.weights[place][own] = weights
+        found = n * value - 0.5 * np.linalg.slogdet(bend)[1] - 0.5 * (r - FREE) * math.log(n * s * s) - DOUBT * doubt
+        return np.asarray(found)
 
 
-def _lost_on_others(squares: Array, sums: Array, rows: Array, penalties: Array, ridge: Array) -> Array:
-    """Return for each penalty what fits without a fold lose on it, summed over the folds."""
-    inner = (squares.sum(axis=0) - squares) / rows[:, None, None]
-    right = (sums.sum(axis=0) - sums) / rows[:, None]
-    systems = inner[:, None] + penalties[:, None, None] * np.diag(ridge)
-    weights = np.linalg.solve(systems, np.broadcast_to(right[:, None, :, None], (*systems.shape[:3], 1)))[..., 0]
-    half = 0.5 * np.einsum("fpr,frs,fps->p", weights, squares, weights)
-    return np.asarray(half - np.einsum("fpr,fr->p", weights, sums))
-
-
-def likeliest(Z: Array, start: Array) -> Rotation:
-    """Return the rotation near `start` of the largest likelihood, by Newton steps, with scores that are learned anew.
+def likeliest(Z: Array, starts: Sequence[Array]) -> Rotation:
+    """Return the likeliest of the rotations to which Newton steps go from each start, with densities that are learned anew.
 
     A small turn by the angle t of columns i and j changes the log-likelihood by -n (g t + h t^2 / 2) with
     g = mean(psi_i(y_i) y_j - psi_j(y_j) y_i) and h = mean(psi_i' - psi_i y_i) + mean(psi_j' - psi_j y_j): pairs do not
-    disturb each other. Cost: O(n m (m + r^2)) time for each of some ten steps, r up to 30.
+    disturb each other.
     """
-    every = [(width, penalty) for width in WIDTHS for penalty in PENALTIES.tolist()]
-    W, Y, chosen = start, Z @ start.T, [every] * len(start)
+    return max((_climbed(Z, start) for start in starts), key=lambda found: found.value)
+
+
+def _climbed(Z: Array, start: Array) -> Rotation:
+    """Return the rotation to which Newton steps on the likelihood go from a start."""
+    n, m = Z.shape
+    densities = Densities(math.sqrt(float(np.einsum("ij,ij->i", Z, Z).max())), n, m)
+    W, Y, best, waited = start, start @ Z.T, Rotation(start, settled=False, steps=0, value=-math.inf), 0
     for step in range(1, STEPS + 1):
-        scores = [score(column, choices) for column, choices in zip(np.ascontiguousarray(Y.T), chosen, strict=True)]
-        if step >= CHOOSING:
-            chosen = [[one.choice] for one in scores]
-        products = np.stack([one.values for one in scores]) @ Y / len(Y)
-        bend = np.array([one.slopes.mean() for one in scores]) - np.diag(products)
+        scores, slopes, value = densities.scores(Y, choose=step <= CHOOSING)
+        # Gaussian columns have no rotation to settle at: the likelihood rises no more, and turns are still long.
+        waited = 0 if value > best.value + LEAST_RISE else waited + 1
+        if value > best.value:
+            best = Rotation(W, settled=False, steps=step, value=value)
+        if waited == PATIENCE and step > CHOOSING:
+            return best._replace(settled=True)
+        products = scores @ Y.T / n
+        bend = slopes - np.diag(products)
         curvature = bend[:, None] + bend
         there = curvature > FLAT
         turn = np.where(there, (products.T - products) / np.where(there, curvature, 1.0), 0.0)
         turn = np.clip(turn, -LONGEST_STEP, LONGEST_STEP)
         R = rotation_by(turn)
-        W, Y = R @ W, Y @ R.T
-        if np.abs(turn).max() < SETTLED / math.sqrt(len(Y)):
-            return Rotation(W, settled=True, steps=step)
-    return Rotation(W, settled=False, steps=STEPS)
+        W, Y = R @ W, R @ Y
+        if np.abs(turn).max() < SETTLED / math.sqrt(n):
+            return Rotation(W, settled=True, steps=step, value=value)
+    return best
 
 
 def rotation_by(turn: Array) -> Array:
@@ -304,18 +370,18 @@ def least(contrast: Contrast, Z: Array, start: Array) -> Rotation:
             if reached <= value + 1e-4 * length * float(way @ slope):
                 break
         else:
-            return Rotation(W, settled=True, steps=step)
+            return Rotation(W, settled=True, steps=step, value=-value)
         gained, value, change, taken = value - reached, reached, bent - slope, length * way
         W, Y, slope = R @ W, moved, bent
         if gained < PROGRESS_MADE * first:
-            return Rotation(W, settled=True, steps=step)
+            return Rotation(W, settled=True, steps=step, value=-value)
         along = float(taken @ change)
         if along > 1e-10 * float(np.linalg.norm(taken) * np.linalg.norm(change)):
             if step == 1:
                 inverse = np.eye(len(slope)) * (along / float(change @ change))
             left = np.eye(len(slope)) - np.outer(taken, change) / along
             inverse = left @ inverse @ left.T + np.outer(taken, taken) / along
-    return Rotation(W, settled=False, steps=DESCENT)
+    return Rotation(W, settled=False, steps=DESCENT, value=-value)
 
 
 def centred_features(Y: Array, bandwidth: float, tolerance: float) -> list[Array]:
@@ -338,9 +404,10 @@ def pair_dependences(features: Sequence[Array]) -> Array:
     return found
 
 
-def independence_p_value(features: Sequence[Array], relabellings: int, seed: int) -> float:
+def independence_p_value(features: Sequence[Array], relabellings: int, seed: int, enough: float = 1.0) -> float:
     """Return the permutation p-value of the sum over pairs of HSIC: the rows of each column but the first are permuted.
 
+    Relabellings end when it is sure to be larger than `enough`, with the least that it can still be.
     Cost: O(n (sum of the ranks)^2) time for each relabelling.
     """
     n, rng = len(features[0]), np.random.default_rng(seed)
@@ -352,6 +419,9 @@ def independence_p_value(features: Sequence[Array], relabellings: int, seed: int
         inside = sum(products[a:b, a:b].sum() for a, b in zip([0, *ends], ends, strict=False))
         return float(products.sum() - inside)
 
-    least_seen = total(features) * (1.0 - 1e-12)
-    others = (total([features[0], *(one[rng.permutation(n)] for one in features[1:])]) for _ in range(relabellings))
-    return (1.0 + sum(other >= least_seen for other in others)) / (1.0 + relabellings)
+    least_seen, reached = total(features) * (1.0 - 1e-12), 1.0
+    for _ in range(relabellings):
+        reached += total([features[0], *(one[rng.permutation(n)] for one in features[1:])]) >= least_seen
+        if reached > enough * (1.0 + relabellings):
+            break
+    return reached / (1.0 + relabellings)
