@@ -393,9 +393,8 @@ def test_columns_are_handed_through_unless_the_output_has_one_of_the_name(folder
         # Of all columns those are kept that can be.
         found, report = applied(model, tmp_path / "named.csv", keep="*", **options)
         assert list(found.columns).count(name) == 1
-        assert (
-            report.warnings[0] == f"{name} of {tmp_path / 'named.csv'} not kept: what is written has columns so called"
-        )
+        left, _, why = report.warnings[0].partition(f" of {tmp_path / 'named.csv'} ")
+        assert (name in left.split(", "), why) == (True, "not kept: what is written has columns so called")
     rows(30).rename(columns={"weight": "row"}).to_csv(tmp_path / "row.csv", index=False)
     train_kpca(tmp_path / "row.csv", columns="size,row", output=folder / "row.kt")
     with pytest.raises(UsageError, match="two columns 'row'"):
