@@ -238,8 +238,10 @@ def missing_hint(values: Sequence[str], table: Table) -> str:
     if table.format == "csv" and any(comment_hint([word]) and not word[1:2].isupper() for word in words):
         return f"{comment_hint(['#'])}; "
     odd = any(character.isdigit() or character in ',"' for word in words for character in word)
-    if table.format != "csv" or len(words) > _FEW or odd:
+    if table.format not in {"csv", "frame"} or len(words) > _FEW or odd:
         return ""
+    if table.format == "frame":
+        return f"None in {'its' if len(words) == 1 else 'their'} place is missing; "
     kept = table.na if table.has_missing or table.na != MISSING else ()
     return f"{option('na', [*kept, *words], most=None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
 

@@ -39,7 +39,7 @@ from kerntest.errors import KerntestError, UsageError, bad_file, shown_argument
 LARGE_BYTES = 1 << 24
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from kerntest.data.table import BlockReader, Kind
@@ -171,7 +171,7 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
             # A single column, such as a Series of Polars.
             table = pa.table({str(getattr(source, "name", "") or "x1"): pa.chunked_array(source)})
         columns: list[tuple[str, Any]] = list(zip(table.column_names, table.columns, strict=True))
-        return _with_dates(table_of(name, "frame", table.num_rows, columns, categorical), categorical)
+        return _with_dates(table_of(name, "frame", table.num_rows, columns, categorical), categorical, columns)
     frame, columns = source.to_frame() if source.ndim == 1 else source, []
     for label, series in frame.items():
         try:
@@ -179,12 +179,13 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
             columns.append((str(label), values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])))
         except (pa.ArrowException, TypeError, ValueError):
             columns.append((str(label), None))
-    return _with_dates(table_of(name, "frame", len(frame), columns, categorical), categorical)
+    return _with_dates(table_of(name, "frame", len(frame), columns, categorical), categorical, columns)
 
 
-def _with_dates(table: Table, categorical: Patterns) -> Table:
-    """Return a frame in which texts that are all dates, as in a file, are dates; other texts stay as they are."""
-    forced = match_names(categorical, table.names, table.name)
+def _with_dates(table: Table, categorical: Patterns, held: Sequence[tuple[str, Any]]) -> Table:
+    """Return a frame in which texts that are all dates, as in a file, are dates; other texts, and categories, stay."""
+    forced = {*match_names(categorical, table.names, table.name)}
+    forced |= {name for name, values in held if hasattr(getattr(values, "type", None), "index_type")}
 
     def dated(column: Column) -> Column:
         if column.kind != "text" or column.problem is not None or column.name in forced:

@@ -190,7 +190,20 @@ def _with_fewer_numbers(table: ResultTable, width: int) -> tuple[ResultTable, st
             columns=tuple(table.columns[place] for place in shown),
             rows=tuple(tuple(row[place] for place in shown) for row in table.rows),
         )
-    return narrow, ", ".join(heading for place, heading in enumerate(headings) if place not in shown)
+    gone = {heading for place, heading in enumerate(headings) if place not in shown}
+    notes = tuple(note for note in (_explaining(note, gone) for note in table.notes) if note)
+    return replace(narrow, notes=notes), ", ".join(one for one in headings if one in gone)
+
+
+def _explaining(note: str, gone: set[str]) -> str:
+    """Return a note such as "p: of a pair; r, tau: coefficients" without what it says of headings that are gone."""
+    kept, about = list[str](), True
+    for part in note.split("; "):
+        names, colon, _ = part.partition(": ")
+        # What follows without a heading goes with the one before.
+        about = not gone.issuperset(names.split(", ")) if colon else about
+        kept += [part] * about
+    return "; ".join(kept)
 
 
 def _level(sizes: Sequence[int], room: int) -> int:

@@ -212,3 +212,22 @@ def test_texts_below_a_row_keep_their_order():
         "  b                           2",
         "    only this",
     ]
+
+
+def test_notes_say_nothing_of_numbers_that_have_no_room():
+    numbers = ["p", "p perm.", "r", "tau"]
+    table = ResultTable(
+        (("x", "name"), *((one, "number") for one in numbers)),
+        (("a_long_name_of_a_column", *["0.123456"] * 4),),
+        notes=("p: corrected; p perm.: alone", "r, tau: coefficients; - where there is none", "tau is large: look"),
+        keep="p",
+    )
+    wide, narrow = (summary_text(Summary("T", (), "", (), (table,)), width=width, colour=False) for width in (200, 40))
+    assert (
+        "  p: corrected; p perm.: alone\n  r, tau: coefficients; - where there is none\n  tau is large: look\n" in wide
+    )
+    assert "no room for r, tau" in narrow
+    assert "p perm.: alone" in narrow
+    assert "coefficients" not in narrow
+    assert "- where" not in narrow
+    assert "tau is large: look" in narrow

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import kerntest
-from kerntest import Table, read_table
+from kerntest import Table, mmd_test, read_table
 from kerntest.data.columns import named_columns
+from kerntest.errors import DataError
 
 
 def values_of(table, name):
@@ -276,3 +277,19 @@ def test_csv_parquet_and_frame_read_the_same(rows, delimiter):
     assert [column.kind for column in from_csv.columns] == ["number", "number", "text", "boolean", "date", "text"]
     same(from_csv, from_parquet)
     same(from_csv, read_table(frame))
+
+
+def test_categories_that_look_like_dates_stay_categories_and_texts_among_dates_are_refused_with_a_way_out():
+    days = pd.date_range("2024-01-01", periods=80).strftime("%Y-%m-%d")
+    numbers = np.random.default_rng(0).normal(size=80)
+    frame = pd.DataFrame({"text": days, "category": pd.Categorical(days), "v": numbers})
+    assert [column.kind for column in read_table(frame).columns] == ["date", "text", "number"]
+    coded = pa.table({"text": list(days), "category": pa.array(list(days)).dictionary_encode()})
+    assert [column.kind for column in read_table(coded).columns] == ["date", "text"]
+    dates, odd = (pd.DataFrame({"day": days, "v": numbers}) for _ in range(2))
+    odd.loc[7, "day"] = "unknown"
+    with pytest.raises(DataError, match=r"row 8: column 'day' holds 'unknown', which is not a date") as caught:
+        mmd_test(dates, odd)
+    assert caught.value.hint == "None in its place is missing; correct it, or leave the column out with exclude='day'"
+    assert mmd_test(dates, odd.replace({"unknown": None}), missing="drop").n_y == 79
+    assert mmd_test(dates, odd, exclude="day").columns == ("v",)

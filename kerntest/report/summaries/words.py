@@ -45,7 +45,7 @@ class ResultTable:
     """A table for people, as columns of (heading, kind) and rows of cells.
 
     Names are broken where they must be, numbers, words and marks never, texts anywhere. On a narrow page, of the numbers
-    those around the one with the heading `keep` stay. Where `lettered` headings, which are the first cells of the rows, do not fit, letters stand for them.
+    those around the one with the heading `keep` stay, and of notes what begins with a heading that stays: "p: corrected; r, tau: coefficients". Where `lettered` headings, which are the first cells of the rows, do not fit, letters stand for them.
     """
 
     columns: tuple[tuple[str, Literal["mark", "name", "word", "number", "text"]], ...]
