@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.text import parse_kernel as parse_kernel
     from kerntest.learning.apply import predict_file as predict_file
     from kerntest.learning.apply import transform_file as transform_file
+    from kerntest.learning.components.cca import KernelCCA as KernelCCA
+    from kerntest.learning.components.cca import train_cca as train_cca
     from kerntest.learning.components.kpca import KernelPCA as KernelPCA
     from kerntest.learning.components.kpca import train_kpca as train_kpca
     from kerntest.learning.components.unmix import KernelICA as KernelICA
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.model_outputs import inspect_model as inspect_model
     from kerntest.report.results.application_record import PredictionReport as PredictionReport
     from kerntest.report.results.application_record import TransformReport as TransformReport
+    from kerntest.report.results.component_record import CcaResult as CcaResult
     from kerntest.report.results.component_record import KpcaResult as KpcaResult
     from kerntest.report.results.component_record import UnmixResult as UnmixResult
     from kerntest.report.results.groups_record import GroupsResult as GroupsResult
@@ -61,13 +64,14 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "inference.two_sample": ("mmd_test",),
     "kernels.text": ("parse_kernel",),
     "learning.apply": ("predict_file", "transform_file"),
+    "learning.components.cca": ("KernelCCA", "train_cca"),
     "learning.components.kpca": ("KernelPCA", "train_kpca"),
     "learning.components.unmix": ("KernelICA", "train_unmix"),
     "learning.machines.ridge": ("KernelRidge", "train_ridge"),
     "learning.machines.svm": ("SVM", "train_svm"),
     "learning.rows.model_outputs": ("inspect_model",),
     "report.results.application_record": ("PredictionReport", "TransformReport"),
-    "report.results.component_record": ("KpcaResult", "UnmixResult"),
+    "report.results.component_record": ("CcaResult", "KpcaResult", "UnmixResult"),
     "report.results.groups_record": ("GroupsResult",),
     "report.results.independence_record": ("IndependenceResult", "JointResult", "ScreenResult", "SelectionResult"),
     "report.results.inspection_record": ("ModelReport", "TableReport", "inspect_table"),

@@ -39,6 +39,7 @@ COMMANDS = {
     "svm": ("learn", "svm", "Learn to predict a column: classes, numbers, outliers."),
     "ridge": ("learn", "ridge", "Learn to predict numbers, with intervals."),
     "kpca": ("learn", "kpca", "Find the shape of rows: principal components."),
+    "cca": ("learn", "cca", "Find functions of some columns and of others that go together."),
     "unmix": ("learn", "unmix", "Find the independent sources of mixed columns."),
     "predict": ("apply", "predict", "Apply a model to the rows of a file."),
     "transform": ("apply", "transform", "Project rows on components, or go back from them."),
@@ -55,6 +56,7 @@ MANUAL = Manual(
         "Learn to predict a column, judged on rows held out": "kerntest svm iris.csv --target species --test-fraction "
         "0.3",
         "What shape do the rows have?": "kerntest kpca wine.csv --color cultivar --plot wine.png",
+        "Which functions of these columns and of those go together?": "kerntest cca iris.csv --x 'sepal_*' --y 'petal_*'",
         "Which independent sources are the columns mixtures of?": "kerntest unmix mixed.csv --plot mixed.png",
         "Predict a number, with intervals": "kerntest ridge machines.csv --target wear_um --test-fraction 0.3",
         "Which kernels are there?": "kerntest kernels",

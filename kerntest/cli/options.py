@@ -396,7 +396,7 @@ def choose_test(ctx: click.Context, options: dict[str, Any], by_features: str = 
             raise contradiction(f"--{name} does not go with --null {null}", hint)
 
 
-def learner_options(topic: str, *bandwidths: str) -> Callable[[AnyCommand], AnyCommand]:
+def learner_options(topic: str, *bandwidths: str, features: str = "") -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds --kernel, --bandwidth, one of these words by default, --features and --seed."""
     own, chosen = partial(option, topic=topic), "auto (chosen), " if bandwidths[0] == "auto" else ""
     return stacked(
@@ -415,7 +415,8 @@ def learner_options(topic: str, *bandwidths: str) -> Callable[[AnyCommand], AnyC
         own(
             "--features",
             metavar="KIND:M",
-            help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told. "
+            help=features
+            or "For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told. "
             "none insists on the kernel.  [default: none up to some two minutes of work, nystroem beyond it]",
         ),
         own("--seed", type=SEED, default=0, help="Seed of all that is drawn at random: parts, folds, features."),

@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kerntest.engines.plan import added
-from kerntest.inference.explain.cross_covariance import MOST_COLUMNS, MOST_DIRECTIONS, SMALL_RANK
+from kerntest.inference.explain.cross_covariance import MOST_COLUMNS, SMALL_RANK
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TILE, TOGETHER_ROWS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
-from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, SAMPLED, TOLERANCE, expected_rank
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, SAMPLED, TOLERANCE, expected_rank
 from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
 
 if TYPE_CHECKING:

@@ -163,6 +163,7 @@ def transform_file(
     components: int | None = None,
     reconstruct: bool = False,
     residual: bool = False,
+    side: Literal["x", "y"] | None = None,
     **options: Unpack[RowOptions],
 ) -> TransformReport:
     """Project the rows of a file, which need not fit into memory, on the components of a model.
@@ -170,7 +171,7 @@ def transform_file(
     Parameters
     ----------
     model : path
-        A file that `train_kpca` or `KernelPCA.save` wrote.
+        A file that `train_kpca`, `train_unmix`, `train_cca` or `save` of their classes wrote.
     data : path or "-"
         CSV or Parquet, as `read_table` takes it; its columns are found by name, in any order, and others are ignored.
     output : path or binary file
@@ -181,6 +182,8 @@ def transform_file(
         Write pre-images of the projections, in the columns and units of the data, instead of scores.
     residual : bool
         Also how far each row is from its projection in feature space, squared, in a column `residual`.
+    side : "x" or "y", optional
+        Of canonical correlations, the functions of one side alone.
     keep, missing, unknown, threads, progress, block
         As in `predict_file`.
     **csv
@@ -211,7 +214,7 @@ def transform_file(
 
     Cost: O(rows x centres x columns) time, for pre-images some ten to a hundred times; memory for a few blocks.
     """
-    asked = {"components": components, "reconstruct": reconstruct, "residual": residual}
+    asked = {"components": components, "reconstruct": reconstruct, "residual": residual, "side": side}
     return TransformReport(**_applied("transform", model, data, asked, **options))
 
 
@@ -276,7 +279,7 @@ def _applied(
             "schema": f"kerntest.{command}/1",
             "command": command,
             "model": columns.shown,
-            "kind": columns.model.KIND,
+            "kind": columns.MODEL.KIND,
             "data": reader.name,
             "rows": applied.rows,
             "chosen_by": choice.said or None,

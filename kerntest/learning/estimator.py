@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Table
     from kerntest.kernels.base import Array
     from kerntest.learning.learner import Learner
+    from kerntest.learning.rows.encoding import Encoder
     from kerntest.report.results.learning_record import Importance
 
 
@@ -57,7 +58,7 @@ def only_if(holds: Callable[[Any], bool], told: str) -> Callable[[Callable[..., 
 
 
 class Estimator(LearnerOptions, Generic[ModelT, FitT]):
-    """What `SVM`, `KernelRidge`, `KernelPCA` and `KernelICA` share beside their options: the model and its file."""
+    """What all learners share beside their options: the model and its file."""
 
     MODEL: ClassVar[type]
     # What one is called in messages.
@@ -149,7 +150,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             raise damaged(file.name, f"its parameters are none of {cls.__name__}: {error}") from error
         loaded._model = model
         # Of the columns that it was fitted to, a file has those that it needs.
-        names = None if model.encoder is None else model.encoder.names
+        names = model.names_in
         loaded._of_columns(model.n_train if names is None else len(names), names)
         return loaded
 
@@ -213,9 +214,13 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             return tuple(given_targets(y, n))
         return (target_of(np.asarray(y)[:, 0] if getattr(y, "shape", ())[1:] == (1,) else y, n),)
 
+    def _encoder(self) -> Encoder | None:
+        """Return what is known of the columns that are handed over."""
+        return self.model.encoder
+
     def _points(self, X: Any) -> Points | Array:
         """Return new rows as the model takes them: by the names of their columns, or by place where one side has none."""
-        encoder, named = self.model.encoder, hasattr(self, "feature_names_in_")
+        encoder, named = self._encoder(), hasattr(self, "feature_names_in_")
         if encoder is None:
             return kernel_values(X, self.model.n_train)
         table = TrainingOptions().read(as_rows(X), "X")

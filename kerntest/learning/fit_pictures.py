@@ -14,7 +14,7 @@ from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
 from kerntest.report.results.learning_record import GridSearch, RidgeGrid
-from kerntest.report.summaries.learner_summary import kpca_sentence, ridge_sentence, unmix_sentence
+from kerntest.report.summaries.learner_summary import cca_sentence, kpca_sentence, ridge_sentence, unmix_sentence
 from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.ridge_fit import RidgeFit
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.results.component_record import KpcaResult, UnmixResult
+    from kerntest.report.results.component_record import CcaResult, KpcaResult, UnmixResult
     from kerntest.report.results.learning_record import Importance, RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
@@ -319,3 +319,54 @@ def draw_mixing(axis: Any, result: UnmixResult) -> None:
     left = [f"{len(columns)} of {len(result.columns)} columns"] * (len(columns) < len(result.columns))
     left += [f"{len(sources)} of {result.components} sources"] * (len(sources) < result.components)
     panels.write_title(axis, "What the sources make of the columns", ", ".join(left))
+
+
+def pair_panels(result: CcaResult, scores: Array) -> tuple[list[panels.Panel], str]:
+    """Return the first pair on rows held out, the correlations of all pairs, those of each lambda, and their title."""
+    held = "test rows" if result.n_test else "rows left out" if result.folds else "training rows"
+    drawn: list[panels.Panel] = [
+        partial(draw_variates, scores=scores, rows=held),
+        partial(draw_correlations, result=result),
+    ]
+    if result.lambdas:
+        drawn.append(partial(draw_lambdas, result=result))
+    return drawn, f"{result.provenance.inputs[0].name}: {cca_sentence(result)}"
+
+
+def draw_variates(axis: Any, scores: Array, rows: str) -> None:
+    """Draw rows in the plane of the functions of the first pair."""
+    shown = panels.evenly(len(scores))
+    _coloured(axis, scores[shown], shown, None)
+    axis.set(xlabel="x1, a function of x", ylabel="y1, a function of y")
+    panels.write_title(axis, f"The first pair on {rows}", panels.thinning(len(shown), len(scores)))
+
+
+def draw_correlations(axis: Any, result: CcaResult) -> None:
+    """Draw the correlation of each pair on the training rows, left out and on test rows."""
+    pairs = result.pairs[:COMPONENTS_DRAWN]
+    places = np.arange(1, len(pairs) + 1)
+    kinds = (
+        ("train", "training rows", panels.NEUTRAL),
+        ("left_out", "left out", panels.COLOUR_X),
+        ("test", "test rows", panels.COLOUR_Y),
+    )
+    marks: list[Any] = []
+    for name, label, colour in kinds:
+        values = [getattr(pair, name) for pair in pairs]
+        if all(value is not None for value in values):
+            marks += axis.plot(places, values, color=colour, marker="o", markersize=5, linewidth=1.2, label=label)
+    axis.axhline(0.0, color=panels.NEUTRAL, linewidth=0.6, linestyle="dotted", zorder=0)
+    axis.set(xlim=(0.6, len(pairs) + 0.4), xlabel="pair", ylabel="correlation")
+    axis.set_ylim(top=1.05)
+    axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    panels.legend_below(axis, marks, ncols=3)
+    panels.write_title(axis, "Correlations of the pairs")
+
+
+def draw_lambdas(axis: Any, result: CcaResult) -> None:
+    """Draw the correlation of the first pair on rows left out against lambda."""
+    cells = np.array([(one.lambda_, one.correlation) for one in result.lambdas])
+    axis.semilogx(*cells.T, color=panels.COLOUR_X, marker="o", markersize=3.5, linewidth=1.2)
+    axis.axvline(result.lambda_, color="black", linewidth=0.8, linestyle="dashed")
+    axis.set(xlabel="lambda, a share of the variance of each side", ylabel="correlation of the first pair, left out")
+    panels.write_title(axis, f"Lambda {number(result.lambda_)} is chosen", f"{result.folds} folds")

@@ -192,6 +192,16 @@ class FittedModel:
         """With every bandwidth chosen; None for a precomputed matrix."""
         return getattr(self.features or self.expansion, "kernel", None)
 
+    @property
+    def kernels(self) -> tuple[Kernel | None, ...]:
+        """All of them."""
+        return (self.kernel,)
+
+    @property
+    def names_in(self) -> tuple[str, ...] | None:
+        """The columns that an estimator is handed; None for a precomputed matrix."""
+        return None if self.encoder is None else self.encoder.names
+
     @classmethod
     def of(cls, rows: TrainingRows, **found: Any) -> Self:
         """Return what was found of some rows."""
@@ -353,7 +363,7 @@ def train(
         n_train=len(rows),
         n_test=0 if held_out is None else len(held_out),
         judged_on="train" if held_out is None else "test",
-        kernel=str(kernel),
+        kernel="; ".join(map(str, model.kernels)),
         bandwidth=getattr(kernel, "bandwidth", None),
         gamma=getattr(kernel, "gamma", None),
         features=learner.options.features,

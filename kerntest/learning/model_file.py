@@ -14,7 +14,7 @@ the 17 digits that bring every float64 back. Its fields:
 
 ================== ============ =======================================================================================
 format_version     whole number 1 here. Look at it first: a larger one means another format than this page describes
-kind               text         which learner wrote the rest: ``svm``, ``ridge``, ``kpca``, ``unmix``
+kind               text         which learner wrote the rest: ``svm``, ``ridge``, ``kpca``, ``unmix``, ``cca``
 kerntest_version   text         of the kerntest that wrote it
 members            object       for the name of each array ``{"dtype", "shape", "nbytes", "sha256"}``
 parameters         object       those of the Python class that fits the same model to the same rows; not in older files
@@ -257,7 +257,7 @@ def read_model(path: str | PathLike[str]) -> ModelFile:
 def _no_model(model: str, what: str, hint: str = "") -> ModelError:
     """Return the error for a file that never was a model."""
     told = f"{model} is not a model: it is {what}"
-    hint = hint or f"a model is what svm, ridge, kpca and unmix write with {option('o')}"
+    hint = hint or f"a model is what svm, ridge, kpca, unmix and cca write with {option('o')}"
     return ModelError(told, hint=hint, code="model.not_a_model", where={"file": model})
 
 
@@ -408,6 +408,8 @@ def _part(file: ModelFile, kind: Any, prefix: str = "", /, **made: Any) -> Any:
         elif name in ABSENT and not file.place:
             there = file.field(ABSENT[name], float | None) is not None
             made[name] = _part(file, get_args(hint)[0], f"{name}_") if there else None
+        elif hint is Kernel:
+            made[name] = _kernel(file, made["encoder"], stored)
         elif stored in file.manifest or name not in newer:
             made[name] = file.field(stored, hint)
     part = kind(**made)
@@ -436,9 +438,11 @@ def _functions(
     return given, features
 
 
-def _kernel(file: ModelFile, encoder: Encoder) -> Kernel:
-    """Return the kernel of a model, bound to its columns; ModelError if it cannot be read, or leaves a bandwidth open."""
-    text = file.field("kernel", str)
+def _kernel(file: ModelFile, encoder: Encoder | None, name: str = "kernel") -> Kernel:
+    """Return a kernel of a model, bound to its columns; ModelError if it cannot be read, or leaves a bandwidth open."""
+    text = file.field(name, str)
+    if encoder is None:
+        raise damaged(file.name, f"its {name} has no columns")
     try:
         kernel = encoder.bound(parse_kernel(text)).kernel
     except UsageError as error:

@@ -9,13 +9,13 @@ import numpy as np
 
 from kerntest.engines.engine import allowed_bytes
 from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
-from kerntest.errors import option
+from kerntest.errors import counted, option
 from kerntest.kernels.base import Points
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.solvers import least_squares, rotations
 from kerntest.learning.solvers.hinge import KEPT_BYTES as KEPT_ROWS
-from kerntest.matrices.factor import expected_rank, parse_features
+from kerntest.matrices.factor import MOST_DIRECTIONS, expected_rank, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES as KEPT_TRIANGLE
 
 if TYPE_CHECKING:
@@ -249,6 +249,32 @@ def cost_of_sources(n: int, columns: int, count: int, *, contrast: str, searches
     return _cost(contrast, f"{count:,} sources of {n:,} rows", low, high, held)
 
 
+def cost_of_pairs(
+    kernels: Sequence[Kernel | None], points: Points | Array, *, landmarks: int, width: int, fits: int, folds: int
+) -> Cost:
+    """Return the cost of canonical pairs: features of each side, their directions, and a fit for each penalty and fold."""
+    n, most = float(len(points)), float(min(width, MOST_DIRECTIONS, len(points)))
+    if landmarks:
+        made = added(*(of_values(kernel, points) for kernel in kernels), {"product": 2.0 * (most + landmarks / 3)})
+        sides = added(added(made, times=3.0 * n * landmarks), {"spectrum": 4.0 * landmarks**3})
+        what = f"{landmarks:,} landmarks"
+    else:
+        sides, what = (
+            added({"product": 3.0 * n * width * (width + most)}, {"spectrum": 2.0 * most**3}),
+            f"{width:,} columns",
+        )
+    pairs = {"product": 6.0 * fits * most**3, "spectrum": (2.0 * folds + 0.5 * fits) * most**3, "call": 50.0 * fits}
+    every = added(sides, pairs, {"product": 4.0 * n * most**2})
+    step = f"pairs of functions of {len(points):,} rows over {what}, {fits:,} fits of {counted(int(most), 'direction')} a side"
+    return _cost(
+        "features" if landmarks and landmarks < n else "exact",
+        step,
+        every,
+        every,
+        8.0 * (n * 8 + 6 * (2 * most) ** 2 * (folds + 1) + 6.0 * landmarks**2),
+    )
+
+
 def work_of_rows(columns: ModelColumns, rows: int, size: float) -> tuple[Work, Work]:
     """Return least and most of what a model makes of so many rows, which are so many bytes of a file."""
     model, deviates = columns.model, getattr(columns, "deviates", False)
@@ -256,7 +282,7 @@ def work_of_rows(columns: ModelColumns, rows: int, size: float) -> tuple[Work, W
     outputs, written = model.expansion.coefficients.shape[1] + spread, len(columns.names) + len(columns.kept)
     features, encoder = model.features, columns.encoder
     centres = model.expansion.centres if features is None else features.landmarks
-    values = of_values(model.kernel, centres) if features is None else {}
+    values = added(*(of_values(one, centres) for one in model.kernels)) if features is None else {}
     each = added(values, {"product": outputs, "entry": 1.0}, times=float(len(centres)))
     if features is not None:
         each = added(features.work(1.0), {"product": features.size * outputs})

@@ -280,6 +280,8 @@ FeatureKind: TypeAlias = Literal["nystroem", "fourier"]
 FEATURE_STREAM = 4
 # Pairs of rows at which the error of the features is measured.
 ERROR_ROWS = 400
+# So many directions of most variance stand for a side that is normalised: what others have counts for little beside a penalty.
+MOST_DIRECTIONS = 300
 # Entries of the features of one block of rows.
 BLOCK = 2**19
 # Eigenvalues of K(C, C) below this share of the largest are rounding.

@@ -182,6 +182,15 @@ CALLS = {
         " | --test-fraction 0.3 | --test other.csv",
         report="--report",
     ),
+    "cca": Call(
+        "cca data.csv --x a,b --y c,y",
+        "train_cca",
+        named={"x_columns": "a,b", "y_columns": "c,y"},
+        options=f"{KERNEL}{RANDOM}--components 1 --scale none | --cv 3 | --features nystroem:9"
+        " | --test-fraction 0.3 | --test other.csv | --cluster shop",
+        others={"--lambda 0.1": {"lambda_": 0.1}},
+        report="--report",
+    ),
     "kpca --missing": Call("kpca data.csv --missing drop", "train_kpca", named={"missing": "drop"}, report="--report"),
 }
 
@@ -353,7 +362,9 @@ def failing(monkeypatch):
 
 
 @pytest.mark.parametrize(("error", "code"), ERRORS, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["mmd", "hsic", "hsic --pairwise", "hsic --joint", "svm", "ridge", "kpca", "unmix"])
+@pytest.mark.parametrize(
+    "name", ["mmd", "hsic", "hsic --pairwise", "hsic --joint", "svm", "ridge", "kpca", "unmix", "cca"]
+)
 def test_every_error_has_its_exit_code_and_leaves_stdout_empty(shell, failing, monkeypatch, *, name, error, code):
     words = CALLS[name].words
     assert shell(words).code == 0

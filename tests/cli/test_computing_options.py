@@ -20,6 +20,7 @@ COMMANDS = {
     "ridge": (DATA / "machines.csv", "--target", "wear_um", "--exclude", "line"),
     "kpca": (DATA / "wine.csv",),
     "unmix": (DATA / "mixed.csv",),
+    "cca": (DATA / "iris.csv", "--y", "petal_*"),
 }
 
 

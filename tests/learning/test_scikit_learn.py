@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_checks
 
-from kerntest import SVM, KernelICA, KernelPCA, KernelRidge, compute_on
+from kerntest import SVM, KernelCCA, KernelICA, KernelPCA, KernelRidge, compute_on
 from kerntest.errors import DataError, UsageError
 
 LEARNERS = {
@@ -27,6 +27,7 @@ LEARNERS = {
     "ridge": KernelRidge(),
     "kpca": KernelPCA(),
     "unmix": KernelICA(),
+    "cca": KernelCCA(components=1),
 }
 # Checks of scikit-learn that do not pass, of which learners, and why; kerntest-learning(7) tells them.
 FAILING = {
@@ -86,6 +87,7 @@ def test_learners_are_told_apart():
         "ridge": (False, True, False),
         "kpca": (False, False, False),
         "unmix": (False, False, False),
+        "cca": (False, False, False),
     }
 
 

@@ -66,10 +66,13 @@ TRANSFORM = Manual(
         "Which rows are least like those of the model?": "kerntest transform shop.kt after.csv --residual",
         "Rows with missing values keep their place": "kerntest transform shop.kt with_missing.csv --missing empty",
     },
-    arguments={"MODEL": "A file that `kerntest kpca ... -o MODEL` or `kerntest unmix` wrote.", "DATA": LARGE_DATA},
+    arguments={
+        "MODEL": "A file that `kerntest kpca ... -o MODEL`, `kerntest unmix` or `kerntest cca` wrote.",
+        "DATA": LARGE_DATA,
+    },
     notes={
         "What is written": "A line for each row of DATA, in its order: row, its number from 1; the columns named in "
-        "--keep; pc1, pc2, ... (of unmix s1, s2, ...), its scores, centred with the means of the training rows. With --reconstruct instead "
+        "--keep; pc1, pc2, ... (of unmix s1, s2, ..., of cca x1, x2, ..., y1, y2, ...), its scores, centred with the means of the training rows. With --reconstruct instead "
         "the columns of the model in their own units: the row whose image in feature space is nearest to the "
         "projection, its pre-image; and reconstruction_error, how far it is from the row in scaled units (a category "
         "that changed counts as 1). The fewer components, the smoother the pre-images. Columns of DATA are found by "
@@ -158,6 +161,11 @@ def predict(model: str, data: str, **options: Any) -> int:
         "reconstruct",
         is_flag=True,
         help="Write pre-images of the projections, in the columns and units of the data, instead of scores.",
+    ),
+    _projection(
+        "--side",
+        type=common.one_of("x", "y"),
+        help="Of canonical correlations: the functions of x or of y alone; DATA needs no columns of the other.",
     ),
     _projection(
         "--residual",

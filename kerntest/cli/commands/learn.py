@@ -1,4 +1,4 @@
-"""Learn from a table: ``kerntest svm``, ``kerntest ridge``, ``kerntest kpca``, ``kerntest unmix``."""
+"""Learn from a table: ``kerntest svm``, ``kerntest ridge``, ``kerntest kpca``, ``kerntest unmix``, ``kerntest cca``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, gate_option
 from kerntest.errors import UsageError
-from kerntest.report.results.component_record import KpcaResult, UnmixResult
+from kerntest.report.results.component_record import CcaResult, KpcaResult, UnmixResult
 from kerntest.report.results.learning_record import RidgeResult, SvmResult
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 SHARE = common.quantity("share", float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
 NOT_NEGATIVE = common.quantity("e", float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
-_machine, _regression, _components, _sources, _judged = (
-    partial(common.option, topic=topic) for topic in ("Machine", "Regression", "Components", "Sources", common.JUDGED)
+_machine, _regression, _components, _sources, _pairs, _judged = (
+    partial(common.option, topic=topic)
+    for topic in ("Machine", "Regression", "Components", "Sources", "Pairs", common.JUDGED)
 )
 
 
@@ -364,3 +365,72 @@ def unmix(train: str, **options: Any) -> int:
     `kerntest transform` gives the sources of new rows, and mixes them again.
     """
     return _fitted("unmix", UnmixResult, train, options, "< mixed.csv")
+
+
+CCA = Manual(
+    examples={
+        "Which functions of sepals and of petals go together?": "kerntest cca iris.csv --x 'sepal_*' --y 'petal_*'",
+        "Judge on rows held out, with a p-value, and draw": "kerntest cca iris.csv --x 'sepal_*' --y 'petal_*' "
+        "--test-fraction 0.3 --plot iris.png",
+        "Classical canonical correlations, with loadings": "kerntest cca iris.csv --x 'sepal_*' --y 'petal_*' --kernel linear",
+        "Keep the functions, for new rows": "kerntest cca machines.csv --x temp_c,load_percent --y wear_um,power_kw -o machines.kt",
+        "Correlations and loadings for a program": "kerntest cca iris.csv --x 'sepal_*' --y 'petal_*' --json",
+    },
+    arguments={"DATA": DATA},
+    notes={
+        "What is found": "Pairs of a function of x and a function of y with the largest correlation, each pair uncorrelated "
+        "with those before. With --kernel linear they are linear in the columns, as in classical canonical correlation "
+        "analysis; with others they are curves. Without a penalty functions of a flexible kernel correlate perfectly on any "
+        "rows: lambda, a share of the variance of each side in feature space, keeps them smooth, and is chosen so that the "
+        "first pair has the largest mean correlation on rows left out in folds. The regularised correlation that is made "
+        "largest is that of `kerntest hsic --statistic kcc` for the same penalty.",
+        "How to read the result": "Believe the correlations on test rows, then those on rows left out, which chose lambda and "
+        "are a little too good. Those on the training rows say nothing: with a flexible kernel they are near 1 for columns that "
+        "are independent. p is the chance of so large a correlation of the first pair on the test rows if x and y were "
+        "independent, by random permutations of these. The table names the columns that go with each function: the "
+        "correlation, with --kernel linear the loading, for categories the correlation ratio. Signs mean nothing; both "
+        "functions of a pair rise together.",
+    },
+    never=("5",),
+)
+
+
+@click.command(cls=ComputingCommand, manual=CCA)
+@common.data_argument("train", metavar="DATA")
+@common.columns(
+    "--x",
+    "x_columns",
+    help="Columns of x, such as 'price,size:weight,temp_*' (a:b is a range). Without it all that are not in --y.",
+)
+@common.columns("--y", "y_columns", help="Columns of y, written the same way. Without it all that are not in --x.")
+@common.LEARNED_TABLE
+@_pairs("--components", type=common.COUNT, default=2, metavar="K", help="How many pairs.")
+@common.learner_options(
+    "Pairs",
+    "median",
+    features="nystroem:M: M random rows as landmarks of the functions; none takes all rows.  [default: none "
+    "up to 1,000 rows, nystroem:500 beyond]",
+)
+@_pairs(
+    "--lambda",
+    "lambda_",
+    type=NOT_NEGATIVE,
+    metavar="L",
+    help="Penalty as a share of the variance of each side: 1e-6 is little, 1 much.  [default: chosen]",
+)
+@common.engine_options()
+@common.HELD_OUT
+@_judged("--cv", type=common.FOLDS, default=5, help="Folds in which rows are left out.")
+@common.model_options(
+    "for `kerntest transform`",
+    "the first pair on rows held out, the correlations of all pairs and of each lambda, into a .png, .svg or .pdf file",
+)
+@gate_option(example="correlation<0.3")
+@common.report_options
+def cca(train: str, **options: Any) -> int:
+    """Find functions of some columns and of others that go together: canonical correlations, by kernels.
+
+    What in the brain goes with what on the screen, what in the soil with what in the crop. Judged on rows that the functions
+    were not fitted to; the model gives them for new rows by `kerntest transform`, for one side alone with --side.
+    """
+    return _fitted("cca", CcaResult, train, options, "--y 'petal_*' < iris.csv")

@@ -32,7 +32,7 @@ from kerntest.inference.statistic import dependence
 from kerntest.inference.verdict import Verdict, degenerate, permutation_null, relabelling_warning
 from kerntest.kernels.algebra import overflow
 from kerntest.matrices.expansion import sum_of_kernels
-from kerntest.matrices.factor import Factor, centred, kernel_factor
+from kerntest.matrices.factor import MOST_DIRECTIONS, Factor, centred, kernel_factor
 from kerntest.matrices.matrix import lanczos
 from kerntest.report.summaries.test_summary import SPECTRAL
 
@@ -50,8 +50,6 @@ Spectral: TypeAlias = Literal["coco", "kcc", "kmi"]
 
 # Up to so many rows kernel matrices may have full rank; of more rows, at most so many columns.
 FULL_RANK_ROWS, MOST_COLUMNS = 2000, 1000
-# So many directions of most variance a side has, where it is normalised: its others count for little beside the penalty.
-MOST_DIRECTIONS = 300
 # The penalty of a side as a share of the trace of HKH, times n^(-1/4).
 PENALTY = 0.03
 # A larger share of the trace that is left out is told.

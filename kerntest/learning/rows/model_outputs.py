@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import ModelError, UndecidedError, UsageError, counted, either, explained, option, positive
+from kerntest.learning.components.cca_fit import CcaModel
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.components.unmix_fit import UnmixModel
 from kerntest.learning.machines.ridge_fit import RidgeModel
@@ -283,6 +284,8 @@ class ComponentColumns(ModelColumns):
     components: int | None = None
     reconstruct: bool = False
     residual: bool = False
+    # Of canonical correlations, the functions of which side.
+    side: str | None = None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -307,7 +310,10 @@ class ComponentColumns(ModelColumns):
             f"fit it again with more {option('components')}",
             "usage.components",
         )
-        if self.reconstruct:
+        has_sides = isinstance(self.model, CcaModel)
+        told = f"{self.shown} has no two sides"
+        yield self.side is not None and not has_sides, told, f"leave out {option('side', self.side)}", "usage.no_sides"
+        if self.reconstruct and not has_sides:
             self.model.preimage_search()
 
     @property
@@ -360,7 +366,7 @@ class ComponentColumns(ModelColumns):
         off = {name.removeprefix(OF): mean for name, mean in means.items() if name.startswith(OF)}
         categories = [one.name for one in self.encoder.categories]
         return {
-            "components": self.model.n_components,
+            "components": len(self.model.expansion.intercepts),
             "residual": means.get(RESIDUAL),
             "reconstructed": self.reconstruct,
             "reconstruction_error": math.sqrt(means[ERROR]) if ERROR in means else None,
@@ -396,8 +402,49 @@ class SourceColumns(ComponentColumns):
         return {"mixing": tuple(map(tuple, mixing)), "n_support": None, "intercepts": (), "kernel": kernel}
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VariateColumns(ComponentColumns):
+    """Canonical variates `x1`, `x2`, ... and `y1`, `y2`, ...; or those of one side, which need no columns of the other."""
+
+    MODEL = CcaModel
+    ESTIMATOR = "KernelCCA"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `kerntest inspect` tells of such models only."""
+        model = self.model
+        return {
+            "lambda_": model.lambda_,
+            "correlations": tuple(model.correlations.tolist()),
+            "columns_x": model.columns_of("x"),
+            "columns_y": model.columns_of("y"),
+            "kernel": "; ".join(map(str, model.kernels)),
+            "n_support": None,
+            "intercepts": (),
+        }
+
+    def checked(self) -> Self:
+        """Refuse what the model does not have; of one side what is asked of it is left."""
+        columns = super().checked()
+        return columns if self.side is None else replace(columns, model=columns.model.one_side(self.side))
+
+    def refused(self) -> Iterator[Case]:
+        """Yield what only components have."""
+        wrong = option("reconstruct" if self.reconstruct else "residual", True)
+        told = f"{self.shown} holds canonical correlations: {wrong} is for components"
+        yield self.reconstruct or self.residual, told, "leave it out", "usage.no_preimages"
+        yield from super().refused()
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, in their order."""
+        sides = ("x", "y") if self.side is None else (self.side,)
+        count = len(self.model.expansion.intercepts)
+        return [f"{side}{place}" for side in sides for place in range(1, count + 1)]
+
+
 KINDS: dict[str, type[ModelColumns]] = {
-    one.MODEL.KIND: one for one in (SvmColumns, RidgeColumns, ComponentColumns, SourceColumns)
+    one.MODEL.KIND: one for one in (SvmColumns, RidgeColumns, ComponentColumns, SourceColumns, VariateColumns)
 }
 
 

@@ -214,6 +214,8 @@ class TrainingRows:
     left_out: tuple[str, ...] = ()
     constants: tuple[ConstantColumn, ...] = ()
     warnings: tuple[str, ...] = ()
+    # Of rows of two sides: `chosen` is that of the first.
+    chosen_y: ChosenKernel | None = None
 
     def __len__(self) -> int:
         return len(self.points)

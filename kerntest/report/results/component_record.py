@@ -88,6 +88,95 @@ class KpcaResult(LearnerResult):
 
 
 @dataclass(frozen=True)
+class CanonicalPair(Record):
+    """A function of x and one of y, and their correlation.
+
+    Parameters
+    ----------
+    x, y : str
+        "x1" and "y1", "x2" and "y2", ...: what `kerntest transform` calls them.
+    singular_value : float
+        The regularised correlation that they maximise; of the first pair KCC of the same penalties.
+    train : float
+        Their correlation on the training rows: near 1 for flexible kernels, whatever the data.
+    left_out : float or None
+        On rows left out, a mean over folds; None where there are too few rows.
+    test : float or None
+        On test rows.
+    """
+
+    x: str
+    y: str
+    singular_value: float
+    train: float
+    left_out: float | None
+    test: float | None
+
+
+@dataclass(frozen=True)
+class LambdaCell(Record):
+    """A penalty that was tried, and the mean correlation of the first pair on rows left out in folds."""
+
+    lambda_: float
+    correlation: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CcaResult(LearnerResult):
+    """Canonical correlations of some columns of a table with others.
+
+    Beside what every `LearnerResult` holds:
+
+    Parameters
+    ----------
+    components : int
+        How many pairs there are.
+    components_requested : int
+        How many were asked for.
+    correlation : float or None
+        Of the first pair: on test rows, else on rows left out in folds.
+    p_value : float or None
+        Of the hypothesis that x and y are independent, by permutations of the first pair on test rows; None without them
+        and where rows stay together.
+    pairs : tuple of CanonicalPair
+    lambda_ : float
+        The penalty as a share of the variance in feature space of each side; in the JSON "lambda".
+    penalties : tuple of (float, float)
+        The same in units of the centred kernel matrices of x and y, to whose diagonals it is added.
+    folds : int
+        In which rows were left out; 0 where there are too few rows.
+    lambdas : tuple of LambdaCell
+        What was tried; nothing where lambda was given.
+    columns_x, columns_y : tuple of str
+    kernel_x, kernel_y : str
+    associations_x, associations_y : tuple of ComponentAssociation
+        Of the columns of each side with its own functions: the loadings.
+    cluster : str or None
+        The column whose rows of one value stay together.
+    n_clusters : int or None
+        Sets of training rows that no split parts; None where every row is on its own.
+    """
+
+    components: int
+    components_requested: int
+    correlation: float | None
+    p_value: float | None
+    pairs: tuple[CanonicalPair, ...]
+    lambda_: float
+    penalties: tuple[float, float]
+    folds: int
+    lambdas: tuple[LambdaCell, ...]
+    columns_x: tuple[str, ...]
+    columns_y: tuple[str, ...]
+    kernel_x: str
+    kernel_y: str
+    associations_x: tuple[ComponentAssociation, ...]
+    associations_y: tuple[ComponentAssociation, ...]
+    cluster: str | None
+    n_clusters: int | None
+
+
+@dataclass(frozen=True)
 class UnmixedSource(Record):
     """A source, which has mean 0 and variance 1 over the training rows, with the columns of the report in its tuples.
 

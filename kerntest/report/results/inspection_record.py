@@ -331,7 +331,7 @@ class ModelReport(Result):
     name : str
         The file.
     kind : str
-        Which learner wrote it: "svm", "ridge", "kpca", "unmix".
+        Which learner wrote it: "svm", "ridge", "kpca", "unmix", "cca".
     format_version : int
     kerntest_version : str
     task, method : str or None
@@ -352,7 +352,7 @@ class ModelReport(Result):
     probability : bool
         Whether it predicts probabilities.
     lambda_ : float or None
-        Of a ridge regression.
+        Of a ridge regression; of canonical correlations as a share of the variance.
     intervals : bool
         Whether it predicts intervals.
     eigenvalues : tuple of float
@@ -363,6 +363,10 @@ class ModelReport(Result):
         What each column was worth on the rows held out when it was fitted; None without them.
     mixing : tuple of tuple of float
         Of independent sources: for each column by how much it changes with each source, in its own units.
+    correlations : tuple of float
+        Of canonical correlations, on the training rows, and
+    columns_x, columns_y : tuple of str
+        the columns of each side.
     bytes : int
     sha256 : str
     """
@@ -391,6 +395,9 @@ class ModelReport(Result):
     explained_variance_ratio: tuple[float, ...] = ()
     importance: Importance | None = None
     mixing: tuple[tuple[float, ...], ...] = ()
+    correlations: tuple[float, ...] = ()
+    columns_x: tuple[str, ...] = ()
+    columns_y: tuple[str, ...] = ()
     bytes: int
     sha256: str
 
@@ -399,6 +406,7 @@ KIND_TITLES = {
     "ridge": "Kernel ridge regression",
     "kpca": "Kernel principal components",
     "unmix": "Independent components",
+    "cca": "Canonical correlations",
 }
 
 
@@ -420,7 +428,12 @@ def model_summary(report: ModelReport) -> words.Summary:
         ("components", report.eigenvalues and f"{len(report.eigenvalues):,}: {shares} of the variance"),
         ("sources", report.mixing and f"{len(report.mixing[0]):,}, linear in the columns"),
     ]
-    if report.lambda_ is not None:
+    if report.correlations:
+        correlations = words.name_list([words.number(one, 2) for one in report.correlations])
+        told += [("x", words.name_list(report.columns_x)), ("y", words.name_list(report.columns_y))]
+        told += [("pairs", f"{len(report.correlations):,}: correlations {correlations} on the training rows")]
+        told += [("lambda", words.number(report.lambda_ or 0.0))]
+    elif report.lambda_ is not None:
         intervals = "yes" if report.intervals else f"no; it was fitted with {option('intervals', False)}"
         told += [("lambda", words.number(report.lambda_)), ("intervals", intervals)]
     if report.task == "classify":

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kerntest.errors import counted, either, listed
 from kerntest.report.results import learning_record as records
-from kerntest.report.results.component_record import KpcaResult, UnmixResult
+from kerntest.report.results.component_record import CcaResult, KpcaResult, UnmixResult
 from kerntest.report.summaries import words
 from kerntest.report.summaries.words import ResultTable, name_list, number, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from kerntest.report.results.component_record import ComponentAssociation
 
     # What has no text is not told.
     Lines: TypeAlias = Sequence[tuple[str, str | None]]
@@ -60,7 +62,7 @@ def learner_summary(
         ("model", result.model and visible(result.model)),
     ]
     shown = tuple((label, text) for label, text in told if text)
-    answer = "Result" if isinstance(result, KpcaResult | UnmixResult) else "Decision"
+    answer = "Result" if isinstance(result, CcaResult | KpcaResult | UnmixResult) else "Decision"
     return words.Summary(title, shown, visible(sentence), tuple(map(visible, result.warnings)), tuple(tables), answer)
 
 
@@ -410,7 +412,7 @@ def kpca_summary(result: KpcaResult) -> words.Summary:
     for place, (value, ratio) in enumerate(zip(result.eigenvalues, result.explained_variance_ratio, strict=True)):
         together += ratio
         shares = [f"{min(100 * share, most):.1f}" for share in (ratio, together)]
-        rows.append((f"pc{place + 1}", number(value), *shares, _goes_with(result, place)))
+        rows.append((f"pc{place + 1}", number(value), *shares, _goes_with(result.associations, place)))
     more, numbers = len(rows) - SHOWN, _numbers(("eigenvalue", "% of variance", "together"))
     left = (
         (f"and {more:,} more, in all {percent(result.explained)}: {either('--json', 'to_dict()')} has them",)
@@ -431,11 +433,50 @@ def kpca_sentence(result: KpcaResult) -> str:
     return f"{counted(result.components, 'component')} {verb} {percent(result.explained)} of the variance{where}."
 
 
-def _goes_with(result: KpcaResult | UnmixResult, component: int) -> str:
+def _goes_with(associations: Sequence[ComponentAssociation], component: int) -> str:
     """Return the columns that go clearly with a component, the clearest first, with their correlation."""
-    values = [(one.values[component] or 0.0, one.column) for one in result.associations]
+    values = [(one.values[component] or 0.0, one.column) for one in associations]
     clear = sorted((one for one in values if abs(one[0]) >= CLEAR), key=lambda one: -abs(one[0]))
     return ", ".join(f"{visible(column)} ({value:.2f})" for value, column in clear[:NAMED]) or "-"
+
+
+def cca_summary(result: CcaResult) -> words.Summary:
+    """Return canonical correlations in words: on rows held out beside the training rows, and the columns of each function."""
+    tested, number_of = result.n_test > 0, ("left out", "training")
+    headings = _numbers(("test", *number_of) if tested else number_of)
+    rows = []
+    for place, pair in enumerate(result.pairs):
+        values = [*([pair.test] if tested else []), pair.left_out, pair.train]
+        goes = [_goes_with(one, place) for one in (result.associations_x, result.associations_y)]
+        told = f"x: {goes[0]}; y: {goes[1]}"
+        rows.append((str(place + 1), *("-" if one is None else f"{one:.3f}" for one in values), told))
+    more = len(rows) - SHOWN
+    left = (f"and {more:,} more: {either('--json', 'to_dict()')} has them",) if more > 0 else ()
+    table = ResultTable(
+        (("pair", "word"), *headings, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Correlations:", left
+    )
+    how = f"chosen from {len(result.lambdas):,} by {result.folds} folds" if result.lambdas else "as given"
+    lines = [
+        ("x", name_list(result.columns_x)),
+        ("y", name_list(result.columns_y)),
+        ("lambda", f"{number(result.lambda_)} of the variance of each side, {how}"),
+    ]
+    title = "Canonical correlations" if result.kernel_x.endswith("linear") else "Kernel canonical correlations"
+    return learner_summary(result, title, lines, cca_sentence(result), tables=(table,))
+
+
+def cca_sentence(result: CcaResult) -> str:
+    """Return how the first pair goes together on rows that it was not fitted to, as a sentence."""
+    if result.correlation is None:
+        told = (
+            f"{number(result.pairs[0].train)} on the training rows, which says nothing: there are too few to hold out"
+        )
+        return f"Functions of x and of y have correlation {told}."
+    p_value = "" if result.p_value is None else f" (p = {number(result.p_value, 2)})"
+    rows = _part_rows(result) if result.n_test else f"rows left out in {result.folds} folds"
+    if result.correlation <= 0:
+        return f"No function of x goes with one of y on {rows}{p_value}."
+    return f"A function of x and one of y have correlation {number(result.correlation, 3)} on {rows}{p_value}."
 
 
 def unmix_summary(result: UnmixResult) -> words.Summary:
@@ -446,7 +487,7 @@ def unmix_summary(result: UnmixResult) -> words.Summary:
             f"{100 * one.variance_ratio:.1f}",
             f"{one.skewness:.2f}",
             f"{one.kurtosis:.2f}",
-            _goes_with(result, place),
+            _goes_with(result.associations, place),
         )
         for place, one in enumerate(result.sources)
     ]
