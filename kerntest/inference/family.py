@@ -107,7 +107,7 @@ class KernelChooser:
         """
         chosen = check_bandwidth(bandwidth)
         bound = [bind(base, *self.names) for base in _bases(kernel, *map(len, self.names), single=single)]
-        bases, unused = [one.kernel.whitened(self.bandwidths.covariance) for one in bound], bound[0].unused
+        bases, unused = [one.kernel.whitened(self.bandwidths.moments) for one in bound], bound[0].unused
         if chosen == "auto" and not single and any(base.free for base in bases):
             return self._grid(bases, unused)
         kinds: Sequence[int] = range(len(bases))

@@ -24,8 +24,8 @@ from kerntest.kernels.base import (
     Array,
     BandwidthRule,
     Columns,
-    CovarianceRule,
     Kernel,
+    MomentsRule,
     Pairs,
     Points,
     raised,
@@ -406,7 +406,7 @@ class OnColumns(Modified):
         """Return this kernel with each missing bandwidth set to rule(metric, columns of the table)."""
         return self.with_parts((self.kernel.resolve(rule, self._of_table(columns)),))
 
-    def whitened(self, rule: CovarianceRule, columns: Columns | None = None) -> Kernel:
+    def whitened(self, rule: MomentsRule, columns: Columns | None = None) -> Kernel:
         """Return this kernel with each matrix that a covariance has to give from rule(columns of the table)."""
         return self.with_parts((self.kernel.whitened(rule, self._of_table(columns)),))
 

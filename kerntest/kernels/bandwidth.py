@@ -74,11 +74,11 @@ class BandwidthChooser:
             self._known[key] = quantiles
         return self._known[key]
 
-    def covariance(self, columns: Columns | None) -> Array:
-        """Return the covariance of the named numeric columns (None: all), with divisor n. Cost: O(n p^2)."""
+    def moments(self, columns: Columns | None) -> Array:
+        """Return means, and below them the covariance with divisor n, of numeric columns (None: all). Cost: O(n p^2)."""
         rows = self._seen(columns).numeric
-        deviations = rows - rows.mean(axis=0)
-        return np.asarray(deviations.T @ deviations / len(rows))
+        means = rows.mean(axis=0)
+        return np.vstack([means, (rows - means).T @ (rows - means) / len(rows)])
 
     def median(self, metric: Metric, columns: Columns | None) -> float:
         """Return the median heuristic: the median of the non-zero distances in the kernel's own metric."""

@@ -41,14 +41,11 @@ MOST_HALVINGS = 2
 # From so many rows on one pass over a tile for all columns saves more than the time that loading it takes.
 MANY_ROWS = 4000
 BandwidthRule: TypeAlias = Callable[[Metric, "Columns | None"], float]
-CovarianceRule: TypeAlias = Callable[["Columns | None"], "Array"]
+MomentsRule: TypeAlias = Callable[["Columns | None"], "Array"]
 
 
 class Columns(NamedTuple):
-    """Positions of a group of columns: `numeric` among the numeric ones, `categories` among the category ones.
-
-    The numeric ones are multiplied by a matrix of as many rows, whose float64 bytes are `root`, if it is not empty.
-    """
+    """Positions among the numeric columns and among the categories; of numeric X (X - m) W, if `root` is W above m in bytes."""
 
     numeric: tuple[int, ...]
     categories: tuple[int, ...]
@@ -118,7 +115,8 @@ class Points:
         if columns not in self._selected:
             numeric = self.numeric[:, list(columns.numeric)]
             if columns.root:
-                numeric = numeric @ np.frombuffer(columns.root).reshape(len(columns.numeric), -1)
+                *W, m = np.frombuffer(columns.root).reshape(len(columns.numeric) + 1, -1)
+                numeric = (numeric - m) @ np.array(W)
             chosen = Points(numeric, self.codes[:, list(columns.categories)])
             self._selected[columns] = chosen.by_columns()
         return self._selected[columns]
@@ -521,8 +519,8 @@ class Kernel(ABC):
         """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
         return self.with_parts(tuple(part.resolve(rule, columns) for part in self.parts))
 
-    def whitened(self, rule: CovarianceRule, columns: Columns | None = None) -> Kernel:
-        """Return this kernel with each matrix that a covariance has to give from that of the columns, rule(columns)."""
+    def whitened(self, rule: MomentsRule, columns: Columns | None = None) -> Kernel:
+        """Return this kernel with each matrix that a covariance has to give from the moments of columns, rule(columns)."""
         return self.with_parts(tuple(part.whitened(rule, columns) for part in self.parts))
 
     def __call__(self, x: Points | Array, y: Points | Array | None = None) -> Array:

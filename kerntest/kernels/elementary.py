@@ -39,7 +39,7 @@ from kerntest.kernels.exponential import exponential
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.kernels.base import BandwidthRule, CovarianceRule, Kernel
+    from kerntest.kernels.base import BandwidthRule, Kernel, MomentsRule
 
 FINITE: Domain = ("finite", lambda _: True)
 WHOLE: Domain = ("a whole number from 1 to 1000", lambda value: value.is_integer() and 1 <= value <= 1000)
@@ -475,12 +475,12 @@ class Additive(Expression):
 
 
 # Eigenvalues of a correlation matrix below this share of the largest are rounding.
-SINGULAR = 1e-12
+SINGULAR, SMALLEST = 1e-12, float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
 class Mahalanobis(algebra.OnColumns):
-    """k(W x, W y) of numeric columns with W'W = A, the inverse of their covariance S: x'Ay for the linear kernel.
+    """k(W x, W y) of numeric columns with W'W = A, the inverse of their covariance S: x'Ay for the linear kernel, from their means.
 
     A = (S + share diag(S))^-1, so that the kernel is that of the Mahalanobis distance or product, and the same whatever the
     units of the columns; without a share whatever their linear combinations. S is that of the pooled or training rows.
@@ -517,20 +517,21 @@ class Mahalanobis(algebra.OnColumns):
         hint = "mmd_test, hsic_test, SVM, KernelRidge and KernelPCA find it from their rows"
         return refused(f"the kernel '{self}' has no covariance yet", hint, "unbound_kernel")
 
-    def whitened(self, rule: CovarianceRule, columns: Columns | None = None) -> Expression:
+    def whitened(self, rule: MomentsRule, columns: Columns | None = None) -> Expression:
         """Return the kernel with W, the symmetric root of A: D^-1/2 (R + share I)^-1/2 for S = D^1/2 R D^1/2."""
-        covariance = rule(columns)
-        spread = np.sqrt(covariance.diagonal())
-        values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
+        means, *covariance = rule(columns)
+        spread = np.sqrt(np.diagonal(covariance))
+        # A constant column leaves a row of zeros.
+        values, vectors = np.linalg.eigh(covariance / np.maximum(np.outer(spread, spread), SMALLEST))
         values += self.share
-        if not values[0] > SINGULAR * values[-1]:
+        if not (values[0] > SINGULAR * values[-1] and spread.all()):
             raise UndecidedError(
                 f"the kernel '{self}' has no matrix: the covariance of the {len(values):,} numeric columns is singular",
                 hint=f"{replace(self, share=0.01)} adds a share of the variances, or leave out columns that follow from others",
                 code="undecided.singular_covariance",
             )
-        root = (vectors / np.sqrt(values)) @ vectors.T / spread[:, None]
-        return replace(self, columns=Columns(tuple(range(len(root))), (), root.tobytes()))
+        root = np.vstack([(vectors / np.sqrt(values)) @ vectors.T / spread[:, None], means])
+        return replace(self, columns=Columns(tuple(range(len(means))), (), root.tobytes()))
 
     def enclosed(self, at_least: int) -> str:
         """Return the text, which needs no parentheses."""

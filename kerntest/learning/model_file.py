@@ -451,11 +451,11 @@ def _kernel(file: ModelFile, encoder: Encoder | None, name: str = "kernel") -> K
         raise damaged(file.name, f"its kernel {text!r} has no bandwidth")
     if not by_covariance(kernel):
         return kernel
-    S = np.array(encoder.covariance)
+    S = np.array(encoder.moments[1:])
     if not len(S) or (S != S.T).any() or not (S.diagonal() > 0.0).all():
-        raise damaged(file.name, f"its kernel {text!r} needs the covariance of its columns, symmetric and positive")
+        raise damaged(file.name, f"its kernel {text!r} needs the moments of its columns, with a covariance")
     try:
-        return kernel.whitened(encoder.covariance_of)
+        return kernel.whitened(encoder.moments_of)
     except UndecidedError as error:
         raise damaged(file.name, error.message) from error
 

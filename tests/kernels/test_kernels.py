@@ -30,12 +30,17 @@ CASES["*: additive(0.5, 1, 2)"] = lambda x, y: naive.additive(x, y, (0.5, 1.0, 2
 S = ((2.0, 0.9, 0.0), (0.9, 1.0, -0.3), (0.0, -0.3, 0.5))
 
 
-def covariance(columns):
-    return np.array(S) if columns is None else np.array(S)[np.ix_(columns.numeric, columns.numeric)]
+MEANS = (0.3, -1.0, 0.5)
+
+
+def moments(columns):
+    seen = [0, 1, 2] if columns is None else list(columns.numeric)
+    return np.vstack([np.array(MEANS)[seen], np.array(S)[np.ix_(seen, seen)]])
 
 
 def product(x, y, share=0.01, seen=slice(0, 3)):
-    return naive.mahalanobis(x[seen], y[seen], share, [line[seen] for line in S[seen]])
+    x, y = ([value - mean for value, mean in zip(row, MEANS, strict=False)][seen] for row in (x, y))
+    return naive.mahalanobis(x, y, share, [line[seen] for line in S[seen]])
 
 
 def distance(x, y, share):
@@ -60,7 +65,7 @@ def case(text):
     """Return the kernel of a text; one of columns for the table of three numbers and two codes."""
     kernel = kernel_of(text)
     unbound = ":" in text and text not in GROUPED
-    return (bind(kernel, NUMERIC, CATEGORIES).kernel if unbound else kernel).whitened(covariance)
+    return (bind(kernel, NUMERIC, CATEGORIES).kernel if unbound else kernel).whitened(moments)
 
 
 def rows_of(points):
@@ -129,7 +134,7 @@ def test_its_text_reads_back(kernel):
     again = parse_kernel(str(kernel))
     if ": " in str(kernel):
         again = bind(again, NUMERIC, CATEGORIES).kernel
-    again = again.whitened(covariance)
+    again = again.whitened(moments)
     assert (again, hash(again), str(again)) == (kernel, hash(kernel), str(kernel))
     assert not kernel.free
     assert kernel.resolve(None) == kernel

@@ -80,6 +80,18 @@ def test_units_and_without_a_share_linear_combinations_make_no_difference(kernel
     assert_close(turned.mmd2_unbiased, plain.mmd2_unbiased, scale=plain.mmd2_biased, condition=np.linalg.cond(turn))
 
 
+@pytest.mark.parametrize("kernel", ["mahalanobis(0)", "mahalanobis(gaussian(1), 0.1)"])
+def test_far_off_columns_keep_their_digits(kernel):
+    """An offset takes 1e-10 of the columns away, and the kernel measures from the means."""
+    x, y = samples(80, 90, 3, 0.3)
+    near, far = (mmd_test(x + offset, y + offset, kernel=kernel, scale="none") for offset in (0.0, 1e6))
+    assert_close(far.mmd2_unbiased, near.mmd2_unbiased, scale=near.mmd2_biased, share=1e-7)
+    near, far = (hsic_test(x[:, :2] + one, x[:, 2] - one, kernel_x=kernel, scale="none") for one in (0.0, 1e6))
+    assert_close(far.hsic_unbiased, near.hsic_unbiased, scale=near.hsic_biased, share=1e-7)
+    models = [KernelRidge(1.0, kernel, scale="none").fit(x + one, x[:, 0]).predict(y + one) for one in (0.0, 1e6)]
+    assert_close(*models, share=1e-6)
+
+
 def test_independence_by_features_and_by_matrices():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2)) @ np.array([[1.0, 0.9], [0.0, 0.2]])
@@ -148,24 +160,25 @@ def test_a_singular_covariance_is_refused_with_a_way_out():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("moments", "message"),
     [
-        ({"covariance": None}, "needs the covariance"),
-        ({"covariance": [[1.0]]}, "a line and a column for each numeric column"),
-        ({"covariance": [[1.0, 0.5], [0.4, 1.0]]}, "symmetric and positive"),
-        ({"covariance": [[1.0, 0.5], [0.5, -1.0]]}, "symmetric and positive"),
-        ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "singular"),
-        ({"covariance": "none"}, "covariance must be a list"),
+        (None, "needs the moments"),
+        ([[0.0, 0.0], [1.0, 0.0]], "means and a line for each numeric column"),
+        ([[0.0], [1.0]], "means and a line for each numeric column"),
+        ([[0.0, 0.0], [1.0, 0.5], [0.4, 1.0]], "with a covariance"),
+        ([[0.0, 0.0], [1.0, 0.5], [0.5, -1.0]], "with a covariance"),
+        ([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]], "singular"),
+        ("none", "moments must be a list"),
     ],
 )
-def test_a_model_with_a_strange_covariance_is_refused(tmp_path, change, message):
+def test_a_model_with_a_strange_covariance_is_refused(tmp_path, moments, message):
     model = tmp_path / "m.kt"
     kerntest.train_ridge(
         frame(), target="z", exclude="up,town", kernel="mahalanobis(gaussian(1), 0)", output=str(model)
     )
-    encoder = {**read_model(model).manifest["encoder"], **change}
-    if change["covariance"] is None:
-        del encoder["covariance"]
+    encoder = read_model(model).manifest["encoder"] | {"moments": moments}
+    if moments is None:
+        del encoder["moments"]
     model.write_bytes(rewritten(model.read_bytes(), {"encoder": encoder}))
     with pytest.raises(ModelError, match=message):
         kerntest.inspect_model(str(model))

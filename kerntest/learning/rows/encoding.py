@@ -107,14 +107,14 @@ class Encoder:
 
     The columns are in the order of the training table; `na` are the words that stood for a missing value there. With
     `scale` "standardize" numbers and dates have mean 0 and standard deviation 1 over the training rows (divisor n); with
-    "together" all columns are divided by one number, so that 1 is their mean variance. `covariance` is that of the
-    numeric features where the kernel needs it.
+    "together" all columns are divided by one number, so that 1 is their mean variance. `moments` are the
+    means of numeric features and, below, their covariance, where the kernel needs it.
     """
 
     columns: tuple[ColumnSpec, ...]
     scale: Scale
     na: tuple[str, ...] = MISSING
-    covariance: tuple[tuple[float, ...], ...] = ()
+    moments: tuple[tuple[float, ...], ...] = ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -137,10 +137,11 @@ class Encoder:
         numeric, categories = ([one.name for one in specs] for specs in (self.numeric, self.categories))
         return bind(kernel, numeric, categories)
 
-    def covariance_of(self, columns: Columns | None) -> Array:
-        """Return the covariance of numeric features (None: of all)."""
-        whole = np.array(self.covariance)
-        return whole if columns is None else whole[np.ix_(columns.numeric, columns.numeric)]
+    def moments_of(self, columns: Columns | None) -> Array:
+        """Return the means of numeric features (None: of all), and below them their covariance."""
+        means, covariance = np.split(np.array(self.moments), [1])
+        chosen = list(range(means.shape[1]) if columns is None else columns.numeric)
+        return np.vstack([means[:, chosen], covariance[np.ix_(chosen, chosen)]])
 
     @classmethod
     def fit(cls, table: Table, scale: Scale, gaps: Sequence[str] = ()) -> tuple[Encoder, Points, dict[str, str]]:
@@ -287,8 +288,8 @@ class Encoder:
             return "columns must be one column or more, each with a name of its own"
         if self.scale == "none" and any((column.centre, column.spread) != (0.0, 1.0) for column in self.columns):
             return "scale must be 'standardize' where a column has a centre or a spread"
-        if self.covariance and {len(self.covariance), *map(len, self.covariance)} != {len(self.numeric)}:
-            return "covariance must have a line and a column for each numeric column"
+        if self.moments and {len(self.moments) - 1, *map(len, self.moments)} != {len(self.numeric)}:
+            return "moments must be means and a line for each numeric column, each of as many numbers"
         return None
 
 

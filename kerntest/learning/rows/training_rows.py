@@ -292,7 +292,7 @@ def choose_kernel(
             raise UsageError(told, hint="leave out one of the two", code="usage.bandwidth_twice")
         rule = "in the kernel"
     chooser = BandwidthChooser(points, options.seed)
-    bound = bound.whitened(chooser.covariance)
+    bound = bound.whitened(chooser.moments)
 
     def chosen(metric: Metric, columns: Columns | None) -> float:
         # Beside numbers, a bandwidth that is given is theirs.
@@ -329,7 +329,7 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     encoder, points, reasons = Encoder.fit(labelled.features, options.scale, labelled.gaps)
     chosen = choose_kernel(options, encoder, points, reasons)
     if by_covariance(chosen.kernel):
-        encoder = replace(encoder, covariance=tuple(map(tuple, chosen.chooser.covariance(None).tolist())))
+        encoder = replace(encoder, moments=tuple(map(tuple, chosen.chooser.moments(None).tolist())))
     left_out, warnings = (*reasons, *chosen.unused), (*reasons.values(), *encoder.told_of_one_unit(points))
     return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 
