@@ -117,7 +117,7 @@ def counts_rows(values: NDArray[np.float64]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class RandomRows:
-    """The rows with the smallest of random keys, ascending: a uniform sample, whatever it is put together from."""
+    """The rows with the smallest of random keys, ascending, each key once: a uniform sample, whatever it is put together from."""
 
     keys: NDArray[np.uint64]
     columns: tuple[Column, ...]
@@ -132,11 +132,9 @@ class RandomRows:
 
     def with_others(self, other: RandomRows, most: int) -> RandomRows:
         """Return at most so many of these and other rows."""
-        keys = np.concatenate([self.keys, other.keys])
-        order = np.argsort(keys, kind="stable")[:most]
-        return RandomRows(
-            keys[order], tuple(column.take(order) for column in map(laid_below, self.columns, other.columns))
-        )
+        keys, order = np.unique(np.concatenate([self.keys, other.keys]), return_index=True)
+        columns = map(laid_below, self.columns, other.columns)
+        return RandomRows(keys[:most], tuple(column.take(order[:most]) for column in columns))
 
 
 @dataclass(frozen=True, eq=False)

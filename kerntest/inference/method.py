@@ -105,7 +105,7 @@ class Way:
             return
         # Rows of large files are counted before they are read. By features, two files are read whole where their rows pair.
         if self.method == "auto" and len(data) != self.sides and any(map(is_large, data)):
-            from kerntest.inference.features.two_passes import open_input  # noqa: PLC0415 - few need it
+            from kerntest.inference.features.inputs import open_input  # noqa: PLC0415 - few need it
 
             with ExitStack() as stack:
                 names = ("x", "y") if len(data) > 1 else ("data",)

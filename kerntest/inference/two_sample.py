@@ -171,7 +171,7 @@ def mmd_test(
     -----
     Cost: O(n^2 (p + F) / 2) time for the values of F kernels, computed once whatever the number of relabellings is, and
     O(F R b^2) for R relabellings of b blocks of rows; O(F b^2 + F R + n p) memory, n = n_x + n_y: never an n x n array.
-    With N features: two passes over the files, O(n N p) time, and memory for a few pieces of them.
+    With N features: three passes over the files, O(n N p) time, and memory for a few pieces of them.
 
     Each pair of several samples is tested as if it were alone: its kernels, its scale and its relabellings come from its own
     rows, so that no other group can make it reject. p-values of pairs are corrected by Holm, over as many relabellings as

@@ -253,8 +253,8 @@ def test_both_methods_take_the_same_rows(tmp_path, monkeypatch):
     choice = {"where": "a > -1 and kind = 'u'", "sample": 900, "exclude": "kind", "kernel": "linear"}
     exact = mmd_test(x, y, **choice, method="exact")
     # As if it were a large file: CSV is read in blocks of 4 kB.
-    monkeypatch.setattr("kerntest.inference.features.two_passes.SMALL_BYTES", 0)
-    monkeypatch.setattr("kerntest.inference.features.two_passes.CSV_BLOCK_BYTES", 4096)
+    monkeypatch.setattr("kerntest.inference.features.inputs.SMALL_BYTES", 0)
+    monkeypatch.setattr("kerntest.inference.features.inputs.CSV_BLOCK_BYTES", 4096)
     features = mmd_test(x, y, **choice, method="features", features="nystroem:600")
     assert (features.n_x, features.n_y) == (exact.n_x, exact.n_y) == (900, 900)
     assert features.mmd2_biased == pytest.approx(exact.mmd2_biased, rel=1e-6)

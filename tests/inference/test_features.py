@@ -114,6 +114,44 @@ def test_a_linear_kernel_sees_columns_of_any_origin_spread_and_unit(kernel):
     np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-6)
 
 
+def kinds_of_tables(which):
+    """Return tables under which several kernels see about as much, with and without rows that are equal."""
+    rng = np.random.default_rng(3)
+    if which == "counts":
+        return [
+            pd.DataFrame(rng.poisson(mean, size=(3000, 2)), columns=list("ab")).astype(float) for mean in (2.0, 2.3)
+        ]
+    waits = [pd.DataFrame(rng.gamma(shape, size=(4000, 3)), columns=list("abc")) for shape in (2.0, 2.15)]
+    if which == "texts":
+        return [frame.assign(city=rng.choice(list("uvw"), 4000)) for frame in waits]
+    if which == "zeros":
+        return [frame.mul(rng.random(4000) < 0.6, axis=0) for frame in waits]
+    return waits
+
+
+@pytest.mark.parametrize(
+    ("which", "orders"),
+    [
+        ("waits", 2),
+        ("counts", 2),
+        *(pytest.param(which, 20, marks=pytest.mark.thorough) for which in ("waits", "counts", "zeros", "texts")),
+    ],
+)
+def test_rows_and_columns_stand_in_any_order_and_units(which, orders):
+    """What is shown moves by less than its error, and is of one kernel."""
+    x, y = kinds_of_tables(which)
+    expected = mmd_test(x, y, method="features", threads=1)
+    error = 2 * expected.mmd * expected.mmd_standard_error
+    for seed in range(orders):
+        moved = [frame.sample(frac=1, random_state=seed + place)[x.columns[::-1]] for place, frame in enumerate((x, y))]
+        # No power of two: all digits change.
+        moved = [frame.assign(a=frame["a"] * 1000 + 7) for frame in moved][:: 1 if seed % 2 else -1]
+        found = mmd_test(*moved, method="features", threads=1)
+        np.testing.assert_allclose(found.statistic, expected.statistic, rtol=0, atol=0.2 * error)
+        np.testing.assert_allclose(found.effect_size, expected.effect_size, rtol=0.05)
+        assert found.kernel.count("laplacian") == expected.kernel.count("laplacian")
+
+
 # The level
 
 

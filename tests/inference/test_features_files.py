@@ -48,7 +48,7 @@ def stored(tmp_path_factory):
     assert (folder / "x.csv.gz").stat().st_size > 1 << 21
     x.to_parquet(folder / "x.parquet", index=False, row_group_size=70)
     y.to_parquet(folder / "y.parquet", index=False)
-    x.to_json(folder / "x.jsonl", orient="records", lines=True, date_format="iso")
+    x.to_json(folder / "x.jsonl", orient="records", lines=True, date_format="iso", double_precision=15)
     (folder / "parts").mkdir()
     x[:2000].to_parquet(folder / "parts" / "a.parquet", index=False)
     x[2000:].to_parquet(folder / "parts" / "b.parquet", index=False, row_group_size=90)

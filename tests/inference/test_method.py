@@ -87,7 +87,7 @@ def test_the_work_is_counted_from_rows_columns_and_kernels(tables, monkeypatch, 
         # As it is of files that are too large to be read before that is known.
         with monkeypatch.context() as large:
             large.setattr("kerntest.data.read.LARGE_BYTES", 0)
-            large.setattr("kerntest.inference.features.two_passes.SMALL_BYTES", 0)
+            large.setattr("kerntest.inference.features.inputs.SMALL_BYTES", 0)
             for data in files:
                 assert test(data, **options).method == method
         for place in ({"threads": 1}, {"threads": 3}, {"memory": "2GB"}):
@@ -99,7 +99,7 @@ def test_rows_that_are_chosen_count(tables, monkeypatch):
     folder, _ = tables
     monkeypatch.setattr(WORK, (5 + 0.3 + AUTO) * 500**2)
     monkeypatch.setattr("kerntest.data.read.LARGE_BYTES", 0)
-    monkeypatch.setattr("kerntest.inference.features.two_passes.SMALL_BYTES", 0)
+    monkeypatch.setattr("kerntest.inference.features.inputs.SMALL_BYTES", 0)
     for ending in ("csv", "parquet"):
         files = [folder / f"{name}.{ending}" for name in "xy"]
         assert mmd_test(*files).method == "features"

@@ -53,7 +53,8 @@ MANUAL = Manual(
         "from three columns on, additive ones, which look at each column alone. --judge together asks how unusual "
         "their statistics are as a whole, given how these rise and fall together under relabelling: kernels that say "
         "the same count about once, several that each say a little add up, and only an excess counts. The kernel "
-        "shown is the one with the largest z, its statistic in standard deviations of the null; -v lists all of them.",
+        "shown is the one with the largest z, its statistic in standard deviations of the null, by features that of the "
+        "largest effect size; -v lists all of them.",
         "Nulls": "permutation is exact for any number of rows and judges a whole family of kernels together; its "
         "p-value is at least 1 / permutations. Its relabellings permute 100 to 200 blocks of random rows, so that "
         "each kernel value is computed once, whatever their number; where there are at most 5,000 relabellings of all "

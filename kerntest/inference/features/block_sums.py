@@ -15,13 +15,13 @@ import numpy as np
 
 from kerntest.data.facts import mixed
 from kerntest.dataclass import dataclass
-from kerntest.engines.plan import added
-from kerntest.errors import UndecidedError, UsageError, bad_file, option
+from kerntest.engines.plan import added, count_wanted
+from kerntest.errors import UndecidedError, UsageError, bad_file, counted, option
 from kerntest.inference import exact, verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
 from kerntest.inference.features import two_passes
 from kerntest.inference.method import FEWEST_IN_BLOCKS
-from kerntest.inference.nulls.permutation import judge, tie_tolerance
+from kerntest.inference.nulls.permutation import first_of, judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
 from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, effect_size
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine
+    from kerntest.engines.plan import Work
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.sides import Estimator, Options
+    from kerntest.inference.sides import Estimator, Options, Variable
     from kerntest.kernels.bandwidth import BandwidthChooser
     from kerntest.kernels.base import Array, Kernel
 
@@ -294,21 +295,36 @@ class Blocked:
         largest = float(np.square(self.means).sum(axis=1).max())
         return label.factor * tie_tolerance(largest, len(self.sums), math.sqrt(label.squared_norm))
 
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """The trace of the covariance of the features, and the mean square of the U-centred matrix, of m sampled rows.
+
+        <A, A> / (n (n - 3)) estimates the same number whatever n is (Szekely and Rizzo 2014).
+        """
+        Z, m = self.sampled - self.sampled.mean(axis=0), len(self.sampled)
+        own = np.einsum("ir,ir->i", Z, Z)
+        # Rows of the kernel matrix without its diagonal sum to -|z|^2.
+        square = centred_inner(np.square(Z.T @ Z).sum() - own @ own, own @ own, own.sum() ** 2, m, hollow=True)
+        return float(own.sum()) / (m - 1), square / (m * (m - 3))
+
+    def strength(self) -> float:
+        """Return the square of the effect size up to a factor, from all sums alone: blocks, and the order of rows, have no part.
+
+        MMD_b^2 less what it is on average where nothing differs, in units of the deviation that it has then.
+        """
+        trace, square = self.moments
+        excess = float(self.estimates("biased", self.labels[None])[0]) - sum(1 / n for n in self.n) * trace
+        return excess / math.sqrt(square) if square > 0 else 0.0
+
     def effect(self) -> Effect:
         """Return what the kernel measures.
 
-        <A, A> / (n (n - 3)) of the effect size estimates the same number whatever n is (Szekely and Rizzo 2014): it is that
-        of m sampled rows. The standard error is that of `discrepancy`, from the spread of the witness function between the
-        blocks of a file.
+        The standard error is that of `discrepancy`, from the spread of the witness function between the blocks of a file.
         """
         unbiased, biased = (float(self.estimates(one, self.labels[None])[0]) for one in ("unbiased", "biased"))
-        (n_x, n_y), m, n = self.n, len(self.sampled), sum(self.n)
+        (n_x, n_y), n = self.n, sum(self.n)
         label, error = LabelMatrix(n_x, n_y, "unbiased"), math.nan
-        Z = self.sampled - self.sampled.mean(axis=0)
-        own = np.einsum("ir,ir->i", Z, Z)
-        # Rows of the kernel matrix without its diagonal sum to -|z|^2.
-        norm = centred_inner(np.square(Z.T @ Z).sum() - own @ own, own @ own, own.sum() ** 2, m, hollow=True)
-        size = effect_size(unbiased / label.factor, norm / (m * (m - 3)) * n * (n - 3), label.squared_norm)
+        size = effect_size(unbiased / label.factor, self.moments[1] * n * (n - 3), label.squared_norm)
         if unbiased > 0:
             witness = self.means @ self.sums[self.sides[0]].sum(axis=0) * (1 / n_x + 1 / n_y)
             spread = sum(witness[self.free & side].var(ddof=1) / n for side, n in zip(self.sides, self.n, strict=True))
@@ -332,25 +348,25 @@ def mmd_by_features(
     # Landmarks are rows of the sample, and others show how far the features are from the kernel.
     with run.over((x, y), run.number + ERROR_ROWS if run.kind == "nystroem" else 0):
         blocks = plan_blocks(run.n, run.names)
-        family, extra = _kernels(run, kernel, bandwidth, measured=min_effect is not None)
-        kernels = (*family.kernels, *extra)
-        if all(isinstance(one, elementary.Linear) for one in kernels):
-            # Only to the linear kernel every origin is the same; a far one would take its digits away.
-            mean = run.sample.points.numeric.mean(axis=0)
-            points = Points(run.sample.points.numeric - mean, run.sample.points.codes)
-            run.sample = replace(run.sample, points=points, centre=run.sample.centre + mean * run.sample.spread)
-        sample = run.sample.points
-        maps = family_features(run.features, kernels, sample, options.seed)
-        work = BlockSums(maps, blocks, options.seed)
-        # Each piece under way has the sums once, and the result too.
-        held = 8.0 * sum(math.prod(work.shape(source)) for source in range(2))
-        step = f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows"
-        # Nystroem features are summed before their projection, and share the distances to the landmarks.
-        centres, rows = maps[0].landmarks, float(sum(run.n))
-        values = added(work_of_values(kernels, centres, halved=True), times=rows * len(centres))
-        made = [values] if len(centres) else [one.work(rows) for one in maps]
-        units = added(*made, {"entry": 2.0 * len(maps) * work.width * rows})
-        sums = run.sums(work, step=step, held=lambda threads: held * (threads + 3), units=units)
+
+        def looked_at(rows: Variable) -> tuple[Variable, Family, BlockSums]:
+            """Return a sample, the kernels that are judged, and the features of all of them, as the sample tells them."""
+            family, extra = _kernels(run, rows, kernel, bandwidth, measured=min_effect is not None)
+            kernels = (*family.kernels, *extra)
+            if all(isinstance(one, elementary.Linear) for one in kernels):
+                # Only to the linear kernel every origin is the same; a far one would take its digits away.
+                mean = rows.points.numeric.mean(axis=0)
+                points = Points(rows.points.numeric - mean, rows.points.codes)
+                rows = replace(rows, points=points, centre=rows.centre + mean * rows.spread)
+            maps = family_features(run.features, kernels, rows.points, options.seed)
+            return rows, family, BlockSums(maps, blocks, options.seed)
+
+        if count_wanted(sum(run.n)):
+            run.plan_sums(*_plan(looked_at(run.sample)[-1], run.n), passes=3)
+        run.draw_by_values()
+        run.sample, family, work = looked_at(run.sample)
+        sample, maps, sums = run.sample.points, work.features, run.sums(work)
+    kernels = [one.kernel for one in maps]
     blocked = [
         Blocked(one, np.concatenate([some[:, member] for some in sums]), blocks, sample)
         for member, one in enumerate(maps)
@@ -384,8 +400,20 @@ def mmd_by_features(
     )
 
 
+def _plan(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int], float], Work]:
+    """Return what is summed, the bytes that this holds on so many threads, and its units of work."""
+    # Each piece under way has the sums once, and the result too.
+    held, maps = 8.0 * sum(math.prod(work.shape(source)) for source in range(2)), work.features
+    # Nystroem features are summed before their projection, and share the distances to the landmarks.
+    centres, rows, kernels = maps[0].landmarks, float(sum(n)), [one.kernel for one in maps]
+    values = added(work_of_values(kernels, centres, halved=True), times=rows * len(centres))
+    made = [values] if len(centres) else [one.work(rows) for one in maps]
+    step = f"{work.width:,} features of {counted(len(maps), 'kernel')}, summed over blocks of rows"
+    return step, lambda threads: held * (threads + 3), added(*made, {"entry": 2.0 * len(maps) * work.width * rows})
+
+
 def _kernels(
-    run: two_passes.Survey, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
+    run: two_passes.Survey, sample: Variable, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
 ) -> tuple[Family, tuple[Kernel, ...]]:
     """Return the kernels that are judged, as many as the exact test has, and of several the one that effects are measured by."""
 
@@ -395,7 +423,7 @@ def _kernels(
         return [exponent for exponent in exponents if exponent >= NARROWEST]
 
     options = run.options
-    chooser = KernelChooser(run.sample, options.seed, exponents=exponents, relabellings=options.permutations)
+    chooser = KernelChooser(sample, options.seed, exponents=exponents, relabellings=options.permutations)
     family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
     if family.thinning:
         rule = f"{sum(run.n):,} rows: bandwidths of the exact test from half the median on"
@@ -418,6 +446,10 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
     # A few relabellings can all give one value: only others tell what the kernel sees.
     if judged.degenerate.all() and judge(values, tolerances).degenerate.all():
         raise verdict.degenerate(family.kernels[0])
+    # Relabellings of other blocks would tell kernels that see about as much in another order.
+    strengths = np.array([member.strength() for member in blocked])
+    seen = np.flatnonzero(~judged.degenerate) if not judged.degenerate.all() else np.arange(len(blocked))
+    judged = judged._replace(selected=first_of(strengths / (np.abs(strengths).max() or 1.0), seen))
     null = verdict.permutation_null(judged, asked, asked, resampling="permuted blocks of random rows")
     warnings, chosen = verdict.relabelling_warning(judged.p_value, asked, options.alpha), judged.selected
     effect = blocked[chosen].effect()

@@ -22,6 +22,7 @@ from kerntest.errors import UsageError, option
 from kerntest.inference import sides
 from kerntest.inference.family import choose_pair
 from kerntest.inference.features import two_passes
+from kerntest.inference.features.inputs import Input, open_input
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
@@ -323,15 +324,15 @@ def hsic_by_features(
             work = ProductSums([SideFeatures.of(run.features, *one, options.seed) for one in each])
             ranks = [side.map.size for side in work.sides]
             width = sum(ranks)
-            (gram,) = run.sums(
-                work,
-                step=f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
-                held=lambda threads: 8.0 * width**2 * (threads + 2),
-                units=added(
+            run.plan_sums(
+                f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
+                lambda threads: 8.0 * width**2 * (threads + 2),
+                added(
                     *(side.map.work(n) for side in work.sides),
                     {"product": 0.5 * width**2 * n, "entry": 4.0 * width * n},
                 ),
             )
+            (gram,) = run.sums(work)
     pair = work.pair(gram, sample, options.estimator)
     refuse_overflow(family.members[0], [pair.x.gram, pair.y.gram])
     p_value, null = curve_p_value(options.null, pair)
@@ -367,10 +368,10 @@ def hsic_by_features(
 
 
 @contextmanager
-def _opened_groups(x: Any, y: Any, reading: sides.Reading) -> Iterator[tuple[two_passes.Input, sides.Groups]]:
+def _opened_groups(x: Any, y: Any, reading: sides.Reading) -> Iterator[tuple[Input, sides.Groups]]:
     """Give an input with its two groups of columns, as its first rows show them."""
     if y is None:
-        with two_passes.open_input(x, "data", reading) as data:
+        with open_input(x, "data", reading) as data:
             yield data, sides.read_pair(data.head, None, replace(reading, categorical=()))
         return
     if any(isinstance(one, (str, Path)) for one in (x, y)):
@@ -388,7 +389,7 @@ def _opened_groups(x: Any, y: Any, reading: sides.Reading) -> Iterator[tuple[two
         tables.append(replace(table, columns=tuple(renamed)))
     name = " and ".join(dict.fromkeys(table.name for table in tables))
     joined = replace(tables[0], name=name, columns=(*tables[0].columns, *tables[1].columns), notes=())
-    yield two_passes.Input(joined), sides.Groups((joined,), tuple(tables), groups.warnings)
+    yield Input(joined), sides.Groups((joined,), tuple(tables), groups.warnings)
 
 
 def _places(groups: sides.Groups, run: two_passes.Survey) -> list[list[int]]:

@@ -1,31 +1,28 @@
-"""Both passes over inputs of any size: what the first finds of their columns, and sums over all rows in the second."""
+"""Passes over inputs of any size: what the first finds of their columns, a sample of rows, and sums over all rows in the last."""
 
 from __future__ import annotations
 
 import math
-import os
 import time
+import zlib
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from kerntest.data import columns as table_columns
-from kerntest.data import source as sources
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics import two_sample_warnings
-from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
+from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
-from kerntest.data.read import begins_as, blocks_of, located_files, read_table
-from kerntest.data.row_choice import EVERY_ROW
-from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
+from kerntest.data.table import Column, Table
 from kerntest.engines.engine import fitting
 from kerntest.engines.plan import tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, option
 from kerntest.inference import exact
+from kerntest.inference.features.inputs import Input, open_input
 from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import Variable, matched
 from kerntest.inference.work_of_tests import piece_bytes
@@ -38,33 +35,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.facts import RandomRows
     from kerntest.data.missing import Fillings, MissingPolicy
-    from kerntest.data.row_choice import RowChoice
-    from kerntest.data.table import Kind
+    from kerntest.data.table import Kind, Piece
     from kerntest.engines.engine import Progress
     from kerntest.inference.sides import Options, Reading, Scale
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
 
+    Keys: TypeAlias = NDArray[np.uint64]
+
 # Rows from which bandwidths, landmarks and the error of features come.
 SAMPLED_ROWS = 2000
-# A CSV file up to this size is read at once, like every table of the exact test.
-SMALL_BYTES = 1 << 24
-# Blocks of a larger one, of which the first tells the types of columns. A block must hold its longest row.
-CSV_BLOCK_BYTES = 1 << 22
-# Rows that are typed and worked on together: fewer of many columns, so that their values take no more than 16 MB.
-BATCH_ROWS, BATCH_VALUES = 1 << 16, 1 << 21
 TRUTH = frozenset({"true", "false"})
 # Nystroem features of an eigenvalue of K(C, C) below this share of the largest cost time and show nothing, and their
 # inverses would enlarge rounding. Each would add less than this share to k(x, x), on average over the landmarks.
 SMALLEST_SHARE = 1e-7
+# Standardised numbers are the same up to such a step: their last digits hang on the order of the rows, and on units.
+VALUE_STEP = 2.0**-30
+NO_KEY = np.uint64(2**64 - 1)
 # The features leave out so much of a kernel matrix that this should be known.
 LARGE_ERROR = 0.1
 
 
 class SecondPass(Protocol):
-    """What a second pass sums over the rows of each input."""
+    """What the last pass sums over the rows of each input."""
 
     def shape(self, source: int, /) -> tuple[int, ...]:
         """Return the shape of the sums over an input."""
@@ -138,14 +132,55 @@ def part_sums(
     """Return which input a part is of, and the sums over its rows without missing values, so many before them."""
     (source, piece), before = part
     total = np.zeros(work.shape(source))
-    for _, read in _tables(piece, kinds):
-        table = filled(read, fillings)
-        complete = complete_rows(table)
-        rows = points_of((table if complete.all() else table.take(complete)).columns, scaling)
+    for table in _complete(piece, kinds, fillings):
+        rows = points_of(table.columns, scaling)
         if len(rows):
             work.add(total, rows, source, before)
         before += len(rows)
     return source, total
+
+
+def part_keys(
+    part: tuple[int, Piece],
+    *,
+    kinds: Mapping[str, Kind],
+    scaling: Variable,
+    fillings: Fillings,
+    seed: int,
+    known: Keys,
+    most: int,
+) -> tuple[list[RandomRows], NDArray[np.intp]]:
+    """Return the rows of a part with the smallest `value_keys`, and how often those with known keys are there instead."""
+    found, counts = [], np.zeros(len(known), dtype=np.intp)
+    for table in _complete(part[1], kinds, fillings):
+        keys = value_keys(points_of(table.columns, scaling), scaling, seed)
+        place = np.searchsorted(known, keys)
+        counts += np.bincount(place[known[place] == keys], minlength=len(known))
+        others = np.flatnonzero(known[place] != keys)
+        different, first = np.unique(keys[others], return_index=True)
+        rows = others[first[:most]]
+        found.append(RandomRows(different[:most], tuple(column.take(rows) for column in table.columns)))
+    return found, counts
+
+
+def value_keys(rows: Points, scaling: Variable, seed: int) -> Keys:
+    """Return a random number for each row that its values alone decide, in whatever order rows and columns stand."""
+    standardised = bool((scaling.spread != 1.0).any())
+    numbers = np.rint(rows.numeric / VALUE_STEP) if standardised else rows.numeric
+    keys = np.full(len(rows), seed, dtype=np.uint64)
+    # 0.0 and -0.0 are one.
+    for name, values in zip(scaling.names, (*(numbers + 0.0).T, *rows.codes.T), strict=True):
+        of_column = mixed(np.array([zlib.crc32(name.encode())], dtype=np.uint64))
+        keys += mixed(np.ascontiguousarray(values).view(np.uint64) ^ of_column)
+    return mixed(keys)
+
+
+def _complete(piece: Piece, kinds: Mapping[str, Kind], fillings: Fillings) -> Iterator[Table]:
+    """Yield the rows of a part that miss no value, once gaps are filled."""
+    for _, read in _tables(piece, kinds):
+        table = filled(read, fillings)
+        complete = complete_rows(table)
+        yield table if complete.all() else table.take(complete)
 
 
 def _tables(piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[tuple[int, Table]]:
@@ -266,7 +301,10 @@ class Survey(exact.RunOfTest):
         self.rows, self.n = tuple(one.rows for one in facts), tuple(one.used for one in facts)
         every = (one for name in self.kinds for one in (name, presence_name(name)))
         self.columns = tuple(name for name in every if name in scaling.names)
-        self.sample = replace(scaling, points=self._points(pooled.sample, scaling))
+        self._drawn, self.sample = (
+            pooled.sample,
+            replace(scaling, points=points_of(self._filled(pooled.sample), scaling)),
+        )
         told = [text for one in self._inputs for text in one.warnings]
         needed = [*self.kinds] if len(self.kinds) == 1 else []
         lost = [
@@ -277,7 +315,7 @@ class Survey(exact.RunOfTest):
         misleading: list[str] = []
         if len(facts) > 1:
             # Repeated rows as samples of each input show them.
-            sampled = [self._points(one.sample, scaling) for one in facts if one.sample is not None]
+            sampled = [points_of(self._filled(one.sample), scaling) for one in facts if one.sample is not None]
             rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
             misleading = list(two_sample_warnings(facts, scaling.numeric_names, rows))
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
@@ -285,14 +323,11 @@ class Survey(exact.RunOfTest):
         read = zip(self._inputs, self.rows, digests, strict=True)
         self.tables = [replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read]
 
-    def sums(
-        self, work: SecondPass, *, step: str, held: Callable[[int], float], units: Mapping[str, float]
-    ) -> list[Array]:
-        """Go through the inputs again, and return the sums over each: they do not depend on what runs side by side.
-
-        `held` are the bytes that the sums take on so many threads.
-        """
-        columns, count = len(self.columns), len(self._before)
+    def plan_sums(
+        self, step: str, held: Callable[[int], float], units: Mapping[str, float], *, passes: int = 2
+    ) -> None:
+        """Tell the plan of sums that hold so many bytes on so many threads, and find threads that fit into the memory."""
+        columns = len(self.columns)
 
         def taken(threads: int) -> float:
             return threads * piece_bytes(columns) + held(threads)
@@ -303,26 +338,59 @@ class Survey(exact.RunOfTest):
             self._command,
             sum(self.n),
             columns,
-            steps=(f"{step}, in {counted(count, 'piece')} read twice",),
+            steps=(f"{step}, in {counted(len(self._before), 'piece')} read {passes} times",),
             held=taken(self.engine.threads),
             work=units,
             engine=self.engine,
             method="features",
-            besides=time.perf_counter() - self.started,
+            besides=(passes - 1) * (time.perf_counter() - self.started),
         )
+
+    def draw_by_values(self) -> None:
+        """Draw the sample anew, by what is in the rows: the same in whatever order they stand, and blind to their input.
+
+        Rows that are frequent have their share of it, each other one counts once. Cost: one pass over the inputs.
+        """
+        drawn, n, seed = self._filled(self._drawn), sum(self.n), self.options.seed
+        most, scaling = len(self._drawn.keys), replace(self.sample, points=self.sample.points.take(slice(0)))
+
+        def some(keys: Keys, places: NDArray[np.intp]) -> RandomRows:
+            return RandomRows(keys, tuple(column.take(places) for column in drawn))
+
+        keys, first, times = np.unique(
+            value_keys(self.sample.points, scaling, seed), return_index=True, return_counts=True
+        )
+        # That occur more than once among rows drawn by their places.
+        keys, first = keys[times > 1], first[times > 1]
+        told: Any = {"kinds": self.kinds, "scaling": scaling, "fillings": self.fillings, "seed": seed, "most": most}
+        work = partial(part_keys, known=np.append(keys, NO_KEY), **told)
+        parts, total = self._parts()
+        sample, counts = some(keys[:0], first[:0]), np.zeros(len(keys) + 1)
+        for found, others in self.engine.map(work, parts, self._progress, total=total):
+            counts += others
+            for one in found:
+                sample = sample.with_others(one, most)
+        copies = np.rint(counts[:-1] * (most / n)).astype(np.intp)
+        sample = sample.with_others(some(keys[copies == 0], first[copies == 0]), most - int(copies.sum()))
+        which = np.repeat(np.arange(len(keys)), copies)
+        number = np.arange(len(which)) - np.repeat(np.cumsum(copies) - copies, copies)
+        sample = sample.with_others(some(mixed(keys[which] + number.astype(np.uint64)), first[which]), most)
+        self.sample = replace(scaling, points=points_of(sample.columns, scaling))
+
+    def sums(self, work: SecondPass) -> list[Array]:
+        """Go through the inputs again, and return the sums over each: they do not depend on what runs side by side."""
         sums = [np.zeros(work.shape(source)) for source in range(len(self.n))]
         scaling = replace(self.sample, points=self.sample.points.take(slice(0)))
         over_part = partial(part_sums, work=work, kinds=self.kinds, scaling=scaling, fillings=self.fillings)
         # Those of CSV hold their rows and are read as they are asked for.
         parts = zip(self._parts()[0], self._before, strict=True)
-        for source, some in self.engine.map(over_part, parts, self._progress, total=count):
+        for source, some in self.engine.map(over_part, parts, self._progress, total=len(self._before)):
             sums[source] += some
         return sums
 
-    def _points(self, rows: RandomRows, scaling: Variable) -> Points:
-        """Return some rows as kernels see them."""
-        table = Table("", rows.columns, len(rows.keys), "array")
-        return points_of(filled(table, self.fillings).columns, scaling)
+    def _filled(self, rows: RandomRows) -> tuple[Column, ...]:
+        """Return the columns of some rows without gaps."""
+        return filled(Table("", rows.columns, len(rows.keys), "array"), self.fillings).columns
 
     def _parts(self) -> tuple[Iterator[tuple[int, Piece]], int]:
         """Return the parts of all inputs in order, and about how many there are."""
@@ -398,117 +466,3 @@ def _scaling(pooled: TableFacts, scale: Scale, fillings: Fillings) -> tuple[Vari
     used_levels = tuple(levels[name] for name in categories)
     scaling = Variable(nothing, centre, spreads, tuple(numeric), tuple(categories), used_levels)
     return scaling, {name: reason for name, reason in reasons.items() if reason is not None}
-
-
-class Input:
-    """One input: a reader of files in pieces with the first rows of all columns as its head; or a table in memory."""
-
-    def __init__(
-        self, head: Table, reader: Any = None, found: sources.Found | None = None, choice: RowChoice = EVERY_ROW
-    ) -> None:
-        self.head, self.reader, self.warnings, self.choice = head, reader, head.warnings, choice
-        self.stored = () if found is None else found.files
-        # Whether the types of the head are those of all rows; which columns are text after all, and where that is seen.
-        self.settled = reader is None or head.format != "csv"
-        self.texts: dict[str, str] = {}
-        self._used = self.head
-
-    def count(self) -> int:
-        """Return the number of rows, counted if need be."""
-        if self.reader is None:
-            return self.head.n_rows
-        if self.settled and not self.choice:
-            return int(self.reader.total)
-        pieces = self.choice.pieces(self.reader, {self.head.names[0]: "text"}).items
-        return sum(block.table.n_rows for piece in pieces for block in piece.blocks())
-
-    def turned(self, found: TableFacts) -> bool:
-        """Take columns that are text in some rows for text from the beginning; say whether there are any."""
-        for name, other in found.others.items():
-            present = found.rows - found.missing[name]
-            other.refuse_stray(present - found.strange[name], present)
-            if self.settled or name in self.texts:
-                raise DataError(
-                    f"column {name!r} of {found.name} is {other.column.kind} in some of its rows only",
-                    hint=f"{option('categorical', [name])} takes it as text; {option('exclude', [name])} leaves it out",
-                    code="data.types_differ",
-                    where={"file": found.name, "column": name},
-                )
-            self.texts[name] = other.place
-        columns = (as_text(column) if column.name in found.others else column for column in self.head.columns)
-        self.head = replace(self.head, columns=tuple(columns))
-        return bool(found.others)
-
-    def settle(self, matched: Table, missing: MissingPolicy) -> None:
-        """Take the columns that are used, and the forms in which they are written, which another input may have told."""
-        self._used, self.warnings = matched, matched.warnings
-        if self.reader is not None:
-            self.reader.written = {column.name: column.written for column in matched.columns if column.written}
-        elif missing == "error":
-            # All rows are here, so that missing values are refused at once.
-            table_columns.apply_missing(matched, missing)
-
-    def pieces(self, kinds: Mapping[str, Kind], at_once: int) -> Pieces:
-        """Return some columns of all rows, in pieces of which so many are worked on side by side."""
-        height = min(BATCH_ROWS, max(1, BATCH_VALUES // len(kinds)))
-        if self.reader is None:
-            table = self._used.select(list(kinds))
-            return Pieces(_slices(table, height), -(-table.n_rows // height))
-        self.choice = self.choice.settled(self.reader, at_once)
-        if self.settled:
-            self.reader.rows = height
-            return self.choice.pieces(self.reader, kinds, at_once=at_once)
-        # Truth values are texts until all of them have been seen.
-        known: dict[str, Kind] = {name: "text" if kind == "boolean" else kind for name, kind in kinds.items()}
-        pieces = self.choice.pieces(self.reader, known)
-        # Bytes that are compressed make more blocks.
-        return Pieces(pieces.items, max(2, pieces.count))
-
-    def digest(self) -> str | None:
-        """Return the digest of the files as stored, as `read_table` does; None for data in memory."""
-        return sources.digest_of(_stored_bytes(*file) for file in self.stored) if self.stored else self.head.sha256
-
-
-def _slices(table: Table, height: int) -> Iterator[Piece]:
-    for start in range(0, table.n_rows, height):
-        part = table.take(np.arange(start, min(start + height, table.n_rows)))
-        if part.lines is None:
-            part = Table(part.name, part.columns, part.n_rows, part.format, offset=start)
-        yield Piece(RowBlock(part, None, start), start + part.n_rows)
-
-
-def _stored_bytes(name: str, location: Path) -> Iterator[bytes]:
-    with sources.open_file(location, name) as file:
-        yield from sources.chunks_of(file)
-
-
-@contextmanager
-def open_input(data: Any, name: str, reading: Reading) -> Iterator[Input]:
-    """Open files that are read in pieces, or data in memory, which messages call by `name`; errors as in `read_table`."""
-    csv, whole = reading.csv, partial(read_table, categorical=reading.categorical, **reading.csv.words())
-    if isinstance(data, Input):
-        # Opened before, by who wanted to see its columns.
-        yield data
-        return
-    if not isinstance(data, (str, Path)):
-        yield Input(whole(data, name=None if isinstance(data, Table) else name))
-        return
-    with ExitStack() as stack:
-        shown, found = located_files(data, stack)
-        form, size, methods = begins_as(*found.files[0]), 0, set()
-        for part, location in found.files:
-            with sources.open_file(location, part) as file:
-                methods.add(sources.compression_of(file.read(sources.MAGIC_BYTES)) or "")
-                size += file.seek(0, os.SEEK_END)
-        if form == "json" or (form == "csv" and size <= SMALL_BYTES // (8 if any(methods) else 1)):
-            yield Input(whole(found.files[0][1] if found.copied else data, name=shown))
-            return
-        block_bytes = CSV_BLOCK_BYTES if form == "csv" else None
-        reader: Any = blocks_of(shown, found, form, csv, stack, block_bytes=block_bytes)
-        # Names that are not there are refused before any row is read.
-        texts = table_columns.match_names(reading.categorical, reader.names, shown)
-        refuse_empty(reader.name, reader.total, len(reader.names))
-        head = reader.head(texts)
-        files, compression = tuple(part for part, _ in found.files), ", ".join(sorted(methods - {""})) or None
-        head = replace(head, files=files, compression=compression, chosen_by=csv.choice.said)
-        yield Input(head, reader, found, csv.choice.known(head))
