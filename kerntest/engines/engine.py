@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 # Called with (pieces done, pieces in all), from the thread that called the engine.
 Progress: TypeAlias = Callable[[int, int], None]
 
+# How finely the progress of a part is told.
+PART = 1_000_000
 # Told what is done that no progress tells of: its name when it begins, nothing when it is over.
 _TOLD: ContextVar[Callable[[str], None]] = ContextVar("kerntest work", default=lambda _doing: None)
 
@@ -139,6 +141,13 @@ def of_triangle(progress: Progress | None) -> Progress | None:
     if progress is None:
         return None
     return lambda done, lines: progress(done * (2 * lines - done + 1), lines * (lines + 1))
+
+
+def part_of(progress: Progress | None, place: int, parts: int) -> Progress | None:
+    """Return the progress of one of several parts of equal work, by its place from 0, as that of the whole."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(place * PART + PART * done // total, parts * PART)
 
 
 def in_order(submit: Callable[[Item], Any], items: Iterable[Item], ahead: int) -> Iterator[Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics import misleading
 from kerntest.dataclass import dataclass
+from kerntest.engines.engine import part_of
 from kerntest.inference import exact
-from kerntest.inference.explain.differences import explained, explanation_work
+from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
 from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
@@ -107,7 +109,9 @@ class Comparison:
         """Return the test of two tables, with what it was made from."""
         tables, used, dropped, pooled, sample, chooser, family = compared
         run, options = self.run, self.run.options
-        test = TwoSamples(options, run.engine, self.progress, sample)
+        # Each test of an explanation takes as long as this one.
+        progress = part_of(self.progress, 0, parts_of_explanation(sample)) if self.explain else self.progress
+        test = TwoSamples(options, run.engine, progress, sample)
         verdict = verdict_of(test, family)
         minimum = explanation = None
         if self.min_effect is not None:
@@ -115,7 +119,7 @@ class Comparison:
             effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
             minimum = exact.minimum_effect(self.min_effect, measure, effect, options.alpha)
         if self.explain:
-            explanation = explained(test, verdict, tables.tables, used)
+            explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(
             run,
             verdict,

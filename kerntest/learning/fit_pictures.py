@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
 CURVE_POINTS, MARGIN = 400, 0.05
+# So far from the rows, in ranges of their target, a fit over one column is drawn.
+FARTHEST = 0.5
 TARGETS_DRAWN, COLUMNS_DRAWN, BARS_OF_ROOM = 3, 20, 6
 
 # What is predicted at some points, and by how much its band reaches to either side, if there is one.
@@ -133,6 +135,10 @@ def draw_fit(axis: Any, parts: Sequence[TrainingRows], place: int, curve: Curve,
         axis.scatter(across[shown] * spec.spread + spec.centre, one.targets[shown, place], **look)
     axis.plot(grid, mean, color=panels.COLOUR_X, linewidth=1.8, label="fit")
     axis.set(xlim=(grid[0], grid[-1]), xlabel=panels.named(spec.name, 46), ylabel=panels.named(name, 46))
+    # A fit that runs away from the rows leaves the picture.
+    truth, (bottom, top) = np.concatenate([one.targets[:, place] for one in parts]), axis.get_ylim()
+    beyond = FARTHEST * float(np.ptp(truth))
+    axis.set(ylim=(max(bottom, float(truth.min()) - beyond), min(top, float(truth.max()) + beyond)))
     if spec.kind == "date":
         panels.write_dates(axis.xaxis, grid[0], grid[-1])
     axis.legend(**panels.LEGEND)

@@ -198,7 +198,8 @@ def fit_sigmoid(scores: Array, positive: NDArray[np.bool_], *, through_threshold
     over targets t = (n+ + 1) / (n+ + 2) for positive rows and 1 / (n- + 2) for the others, which no finite sigmoid
     reaches and no separable scores can drive to infinity. The minimum is found by Newton's method with backtracking
     (Lin, Lin and Weng 2007). `through_threshold` keeps B = 0 and A < 0: the probability exceeds 1/2 only where the score
-    exceeds 0, and never contradicts the predicted class.
+    exceeds 0, and never contradicts the predicted class. Without it B is free, and A < 0 still: scores that go the wrong
+    way in held-out folds, as those of noise may, give every row the share of the positive ones.
     """
     positives = int(np.count_nonzero(positive))
     target = np.where(positive, (positives + 1) / (positives + 2), 1 / (len(positive) - positives + 2))
@@ -212,6 +213,9 @@ def fit_sigmoid(scores: Array, positive: NDArray[np.bool_], *, through_threshold
         return Sigmoid(min(*_newton(design, target, np.zeros(1)), -FLATTEST) / unit / largest, 0.0)
     start = np.array([0.0, -np.log(target.mean() / (1.0 - target.mean()))])
     slope, offset = _newton(np.column_stack([design, np.ones(len(design))]), target, start)
+    if slope > -FLATTEST:
+        # The best of those that do not turn the scores around: where these say nothing, each row has the usual chance.
+        slope, offset = -FLATTEST, float(start[1])
     return Sigmoid(slope / unit / largest, offset - slope * centre / unit)
 
 

@@ -185,3 +185,13 @@ def test_bad_outputs_are_refused_before_the_work(tmp_path, monkeypatch):
         mmd_test(x, y, plot=tmp_path / "a.png")
     assert caught.value.hint == "`pip install '.[plot]'` in the folder of kerntest, or `pip install matplotlib`"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n", [30, 3000])
+def test_a_test_and_its_explanation_have_one_progress(n):
+    rng, seen = np.random.default_rng(0), []
+    x, y = rng.normal(size=(n, 4)), rng.normal(size=(n, 4)) + 0.2
+    mmd_test(x, y, explain=True, permutations=100, progress=lambda done, total: seen.append((done, total)))
+    assert len({total for _, total in seen}) == 1
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1][0] == seen[-1][1]

@@ -270,6 +270,15 @@ def test_a_column_of_dates_has_dates_below_it():
     assert any("Apr" in text for text in tick_labels(panels(made)[0], "x"))
 
 
+def test_a_fit_that_runs_away_from_the_rows_leaves_the_picture():
+    x = np.linspace(0.0, 1.0, 60)
+    frame = pd.DataFrame({"x": x, "y": np.sin(6 * x) + 0.3 * np.random.default_rng(0).normal(size=60)})
+    _, made = drawn_by(train_ridge, frame[:40], target="y", test=frame[40:], kernel="polynomial(8)", lambda_=1e-6)
+    (low, high), line = made.axes[0].get_ylim(), made.axes[0].lines[-1]
+    assert np.abs(line.get_ydata()).max() > 3.0
+    assert -4.0 < low < -1.0 < 1.0 < high < 4.0
+
+
 def test_without_intervals_or_test_rows_a_fit_shows_neither():
     _, made = drawn_by(train_svm, numbers(1), target="y", task="regress", epsilon=0.1)
     assert legend(made.axes[0]) == ["tube of epsilon 0.1", "training rows", "fit"]

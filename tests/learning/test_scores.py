@@ -147,7 +147,14 @@ def naive_gradient(slope, offset, scores, positive):
 def test_the_sigmoid_is_the_most_likely_and_never_contradicts_the_score(drawn):
     positive, scores = np.array([p for p, _ in drawn]), np.array([f for _, f in drawn])
     found = fit_sigmoid(scores, positive, through_threshold=False)
-    np.testing.assert_allclose(naive_gradient(found.slope, found.offset, scores, positive), 0.0, atol=1e-8)
+    by_slope, by_offset = naive_gradient(found.slope, found.offset, scores, positive)
+    np.testing.assert_allclose(by_offset, 0.0, atol=1e-8)
+    spread = float(scores.std()) or 1.0
+    assert found.slope < 0
+    if found.slope * spread < -2e-9:
+        np.testing.assert_allclose(by_slope, 0.0, atol=1e-8)
+    else:
+        assert by_slope / spread <= 1e-7  # turned around the scores would be better: they are not
     through = fit_sigmoid(scores, positive, through_threshold=True)
     by_slope, _ = naive_gradient(through.slope, 0.0, scores, positive)
     unit = float(np.sqrt(np.square(scores).mean())) or 1.0
@@ -173,8 +180,12 @@ def test_certain_separable_and_constant_scores_have_finite_losses_and_sigmoids()
     np.testing.assert_allclose([by_slope / 1e9, by_offset], 0.0, atol=1e-8)
     positive = np.array([True, False, False, False])
     found = fit_sigmoid(np.full(4, 3.0), positive, through_threshold=False)
-    assert found.slope == 0.0
+    assert -1e-9 <= found.slope < 0.0
     np.testing.assert_allclose(sigmoid_probability(found, np.array([3.0])), (2 / 3 + 3 / 5) / 4, rtol=1e-12)
+    wrong_way = fit_sigmoid(
+        np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, True, True, False]), through_threshold=False
+    )
+    np.testing.assert_allclose(sigmoid_probability(wrong_way, np.array([0.0, 9.0])), (3 * 4 / 5 + 1 / 3) / 4, rtol=1e-7)
     flat = fit_sigmoid(np.zeros(4), positive, through_threshold=True)
     np.testing.assert_allclose([flat.slope, flat.offset], 0.0, atol=1e-8)
     p = sigmoid_probability(Sigmoid(-1.0, 0.5), np.array([-1e300, -800.0, 0.0, 800.0, 1e300]))

@@ -332,3 +332,13 @@ def test_nystroem_features_of_all_rows_are_the_kernel(options):
     target = None if options.get("task") == "one-class" else "y"
     trained = table.assign(y=y) if target else table
     assert train_svm(trained, target, features="nystroem:70", **options).feature_error < 1e-8
+
+
+def test_probabilities_of_noise_do_not_turn_the_scores_around():
+    """Scores of held-out rows go the wrong way by chance, and those of rows that are learned from never do."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 5)), rng.choice(["x", "y", "z"], 90)
+    found = train_svm(frame_of(X, y), "y", probability=True)
+    assert found.roc_auc > 0.5
+    # That of the shares of the classes is 1.098, and known on rows that are learned from.
+    assert found.train.log_loss < 1.1

@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.column_types import date_text
 from kerntest.data.columns import standardize
-from kerntest.engines.engine import Engine
+from kerntest.engines.engine import Engine, part_of
 from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.family import Family, KernelChooser
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column, Table
+    from kerntest.engines.engine import Progress
     from kerntest.inference.sides import Options, Sample
     from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Array, Kernel
@@ -69,22 +70,23 @@ def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Tabl
     Cost: O(n log n + b d^2 + R b^2) time for each column of d different values, over R relabellings of b blocks, and a
     default test for each of the columns that `columns_left_out` counts.
     """
-    sample, options, told = test.sample, test.options, test.progress or (lambda _done, _all: None)
-    columns, first = len(sample.names), columns_left_out(sample)
+    sample, options, parts = test.sample, test.options, parts_of_explanation(test.sample)
+    columns, first, told = len(sample.names), columns_left_out(sample), part_of(test.progress, 1, parts)
     blocks = BlockedRows.of(sample.labels, options.seed)
     relabellings = blocks.relabellings(options.permutations, options.seed)
     work = partial(_column_alone, test, blocks, relabellings, BandwidthChooser(sample.points, options.seed))
     found = []
     for one in test.engine.here.map(work, range(columns)):
         found.append(one)
-        told(len(found), columns + first)
+        if told is not None and not first:
+            told(len(found), columns)
     z, effect_sizes = np.stack([largest for _, largest, _ in found]), np.array([size for _, _, size in found])
     order = descending(z[:, 0], SAME * np.maximum(1.0, np.abs(z[:, 0])))
     order = order[descending(effect_sizes[order], SAME)]
     without: dict[int, float] = {}
     for done, place in enumerate(order[:first].tolist(), 1):
-        without[place] = _p_value(sample.with_columns({*range(columns)} - {place}), options, test.engine)
-        told(columns + done, columns + first)
+        told = part_of(test.progress, done, parts)
+        without[place] = _p_value(sample.with_columns({*range(columns)} - {place}), options, test.engine, told)
     of_all = z[:, 0], np.mean(z >= z[:, :1], axis=1), step_down(z), effect_sizes
     differing = []
     for place in order.tolist():
@@ -98,6 +100,11 @@ def columns_left_out(sample: Sample) -> int:
     """Return for how many columns all others are tested without it: by sizes alone, as these tests take longest."""
     columns, n = len(sample.names), len(sample.points)
     return min(columns, 2 * NUMBERS_WITHOUT // (n**2 * columns)) if columns > 1 else 0
+
+
+def parts_of_explanation(sample: Sample) -> int:
+    """Return in how many parts of about the same work a test is done and explained."""
+    return 1 + max(1, columns_left_out(sample))
 
 
 def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
@@ -179,10 +186,10 @@ def _bandwidth(chooser: BandwidthChooser, place: int) -> float:
         return different if SMALLEST < different < LARGEST else 1.0
 
 
-def _p_value(sample: Sample, options: Options, engine: Engine) -> float:
+def _p_value(sample: Sample, options: Options, engine: Engine, progress: Progress | None) -> float:
     """Return the p-value of the default test of a sample."""
     family = _family(sample, options)
-    relabelled = TwoSamples(options, engine, None, sample).relabelled(family, options.permutations)
+    relabelled = TwoSamples(options, engine, progress, sample).relabelled(family, options.permutations)
     return judge(relabelled.sums, relabelled.tolerances, options.judge, family.exponents).p_value
 
 
