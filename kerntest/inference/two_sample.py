@@ -175,7 +175,7 @@ def mmd_test(
 
     Each pair of several samples is tested as if it were alone: its kernels, its scale and its relabellings come from its own
     rows, so that no other group can make it reject. p-values of pairs are corrected by Holm, over as many relabellings as
-    let the smallest one be at most alpha after it. k groups of one table are tested all together by the weighted mean
+    let twice the smallest one be at most alpha after it. k groups of one table are tested all together by the weighted mean
 
         sum_{g<h} n_g n_h MMD^2(g, h) / sum_{g<h} n_g n_h
 

@@ -162,7 +162,7 @@ def test_p_values_are_corrected_by_holm_over_enough_relabellings():
     frame = frame_of((40,) * 7, (0, 0, 0, 0, 0, 0, 5))
     result = mmd_test(frame, by="group", alpha=0.01, permutations=100, bandwidth="median", kernel="gaussian")
     assert result.tests == len(result.pairs) == 21
-    assert {pair.permutations for pair in result.pairs} == {2100}
+    assert {pair.permutations for pair in result.pairs} == {4200}
     p = np.array([pair.p_value for pair in result.pairs])
     assert (np.diff(p) >= 0).all()
     expected = np.minimum(np.maximum.accumulate(p * np.arange(21, 0, -1)), 1.0)
@@ -421,3 +421,12 @@ def test_groups_of_a_file_are_read_as_the_options_say(tmp_path):
     assert one["provenance"]["inputs"][0]["chosen_by"] is not None
     assert list(differences(one["pairs"], other["pairs"])) == []
     assert one["p_value"] == other["p_value"]
+
+
+def test_columns_that_tell_nothing_are_told_of_where_no_pair_uses_them():
+    frame = frame_of((20, 20, 20)).assign(same=1.0, half=lambda one: (one["group"] == "c") * 1.0)
+    told = "column 'same' has one value in all rows and is left out"
+    for result in (mmd_test(frame, by="group", **FIXED), mmd_test(*files_of(frame, *"abc"), **FIXED)):
+        assert [text for text in result.warnings if "is left out" in text] == [told]
+        assert result.columns_left_out == ("same",)
+        assert "half" in result.columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ from kerntest.inference.sides import Groups, pair_up, read_one, read_two
 from kerntest.inference.verdict import verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
 from kerntest.kernels.elementary import Linear, moved_to_origin
+from kerntest.report import panels
 from kerntest.report.results import record
 from kerntest.report.results.groups_record import GroupsResult, SamplePair, SampleSize
 from kerntest.report.summaries.groups_summary import groups_sentence
@@ -260,13 +261,18 @@ def _compared(
             f"{name} is about two samples, and there are {len(samples.names)}", hint=hint, code="usage.groups"
         )
     run, pairs, options = comparison.run, samples.pairs, comparison.options
-    # So many that the smallest p-value, corrected for all pairs, is at most alpha.
-    own = replace(
-        options, permutations=max(options.permutations, math.ceil(len(pairs) / options.alpha * (1.0 - 1e-12)))
-    )
+    # So many that two relabellings as extreme as the observed one, it among them, leave the corrected p-value at alpha.
+    enough = math.ceil(2 * len(pairs) / options.alpha * (1.0 - 1e-12))
+    own = replace(options, permutations=max(options.permutations, enough))
     each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads))
     all_groups = None if samples.pooled is None else _AllGroups.of(comparison, samples, samples.pooled)
     ready = [_prepared(each, samples.tables[a], samples.tables[b]) for a, b in pairs]
+    if all_groups is None:
+        left_out = [one.pooled.warnings for one in ready if isinstance(one, Compared)]
+        warnings = (
+            *warnings,
+            *(text for text in dict.fromkeys(chain(*left_out)) if all(text in one for one in left_out)),
+        )
     rows, sizes = sum(table.n_rows for table in samples.tables), [table.n_rows for table in samples.tables]
     if count_wanted(rows):
         steps = [] if all_groups is None else [all_groups.step()]
@@ -318,8 +324,8 @@ def _tested(
     try:
         if isinstance(ready, Compared):
             found, verdict, *_ = each.judged(ready)
-            # Whether relabellings are enough, the correction decides.
-            about_two = verdict.warnings
+            # Whether relabellings are enough, the correction decides; what tells nothing in one pair may in others.
+            about_two = (*verdict.warnings, *ready.pooled.warnings)
         elif isinstance(ready, ByFeatures):
             found = each.by_features(*ready)
     except KerntestError as error:
@@ -428,8 +434,13 @@ def _result(
 
 def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequence[str]) -> Iterator[str]:
     """Yield what pairs warn of, the first of them, and that some have too few rows for any corrected p-value to reject."""
-    texts = [text for text in dict.fromkeys(text for pair in pairs for text in pair.warnings) if text not in known]
-    yield from texts[:WARNINGS_TOLD]
+    texts: dict[str, list[SamplePair]] = {}
+    for pair in pairs:
+        for text in (one for one in pair.warnings if one not in known):
+            texts.setdefault(text, []).append(pair)
+    for text, own in [*texts.items()][:WARNINGS_TOLD]:
+        more = f" and {counted(len(own) - 1, 'other pair')}" if len(own) > 1 else ""
+        yield text if len(own) == len(pairs) else f"{own[0].x!r} and {own[0].y!r}{more}: {text}"
     if len(texts) > WARNINGS_TOLD:
         more = counted(len(texts) - WARNINGS_TOLD, "more warning")
         yield f"{more} of single pairs: {either('--json', 'pairs')} has them with each pair"
@@ -536,7 +547,7 @@ def groups_figure(result: GroupsResult) -> Any:
         return pairs_figure(names, effect, p, result.alpha, result.decision)
     first = place[result.reference]
     others = [k for k in range(len(names)) if k != first]
-    heading = f"Each against {result.reference}"
+    heading = f"Each against {panels.named(result.reference)}"
     shown = [names[k] for k in others]
     return ranking_figure(
         shown, effect[first, others], p[first, others], result.alpha, result.decision, heading=heading

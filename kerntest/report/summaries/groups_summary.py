@@ -75,7 +75,8 @@ def groups_summary(result: GroupsResult) -> Summary:
             ("effect size", f"{number(result.effect_size or 0.0)} on a scale from 0 (alike) to 1"),
         ]
     relabellings = {pair.permutations for pair in result.pairs if pair.permutations is not None}
-    by_itself = "each by itself" + (f", {max(relabellings):,} relabellings" if relabellings else "")
+    most = f", {'up to ' * (len(relabellings) > 1)}{max(relabellings):,} relabellings" if relabellings else ""
+    by_itself = f"each by itself{most}"
     lines.append(("pairs", f"{by_itself}; {CORRECTIONS[result.correction]}"))
     tables = [*_effects_table(result), _samples_table(result), *_explained_pairs(result)]
     return summary_of("Test of several samples (maximum mean discrepancy)", result, lines, *tables)
