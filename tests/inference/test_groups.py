@@ -11,7 +11,7 @@ from records import differences
 from scipy.special import bdtrc
 from tolerances import assert_close
 
-from kerntest import DataWarning, TwoSampleResult, hsic_test, mmd_test, read_table
+from kerntest import DataWarning, TwoSampleResult, compute_on, hsic_test, mmd_test, read_table
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference.statistic import between_groups
@@ -430,3 +430,23 @@ def test_columns_that_tell_nothing_are_told_of_where_no_pair_uses_them():
         assert [text for text in result.warnings if "is left out" in text] == [told]
         assert result.columns_left_out == ("same",)
         assert "half" in result.columns
+
+
+def test_one_plan_counts_all_pairs_and_all_groups_together():
+    frame, plans = frame_of((60, 50, 40, 30)), []
+    with compute_on("local", threads=1, planned=plans.append):
+        mmd_test(frame, by="group", explain=True)
+        mmd_test(frame, by="group", reference="a")
+    pairwise, against = plans
+    assert (pairwise.rows, pairwise.columns) == (180, 2)
+    assert [step.partition(",")[0] for step in pairwise.work][1:] == ["6 pairs"]
+    assert "cyclic relabellings" in pairwise.work[0]
+    assert against.work[1].startswith("3 pairs")
+    assert against.seconds < pairwise.seconds
+
+
+def test_progress_rises_to_its_end():
+    told = []
+    mmd_test(frame_of((60, 50, 40)), by="group", explain=True, progress=lambda done, steps: told.append(done / steps))
+    assert told == sorted(told)
+    assert told[-1] == 1.0

@@ -348,13 +348,19 @@ def _as_one(what: str, steps: Sequence[Step]) -> Step:
 
 
 def _parts(progress: Progress | None, work: Sequence[float]) -> Iterator[Progress | None]:
-    """Yield for each part of the work what takes its progress, as its share of that of all."""
+    """Yield for each part of the work what takes its progress, as its share of that of all.
+
+    A test with its explanation counts twice from its beginning: what is done stays done.
+    """
+    reached = 0
     ends = np.cumsum([0.0, *work]) / sum(work) * STEPS
     for start, stop in pairwise(ends):
 
         def told(done: int, steps: int, start: float = start, stop: float = stop) -> None:
+            nonlocal reached
+            reached = max(reached, int(start + (stop - start) * done / max(steps, 1)))
             if progress is not None:
-                progress(int(start + (stop - start) * done / max(steps, 1)), STEPS)
+                progress(reached, STEPS)
 
         yield None if progress is None else told
 
