@@ -9,26 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import chain, combinations, pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kerntest.data.column_types import as_text
-from kerntest.data.columns import apply_missing, check_usable, lost_rows, named_columns
-from kerntest.data.facts import complete_rows
-from kerntest.data.missing import with_gap_level
 from kerntest.engines.plan import added, count_wanted
 from kerntest.errors import (
-    DataError,
     KerntestError,
     UndecidedError,
     UsageError,
     counted,
     either,
-    listed,
     option,
-    suggest,
 )
 from kerntest.inference.comparison import Compared, Comparison
 from kerntest.inference.exact import RunOfTest, paired_copies
@@ -37,6 +30,7 @@ from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.permuted_pairs import SeveralSamples
 from kerntest.inference.screens.many_pairs import adjusted
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
+from kerntest.inference.screens.row_groups import Samples, groups_of, one_table, refuse_many
 from kerntest.inference.sides import Groups, pair_up, read_one, read_two
 from kerntest.inference.verdict import verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
@@ -45,43 +39,23 @@ from kerntest.report import panels
 from kerntest.report.results import record
 from kerntest.report.results.groups_record import GroupsResult, SamplePair, SampleSize
 from kerntest.report.summaries.groups_summary import groups_sentence
-from kerntest.report.summaries.words import natural_order, number
+from kerntest.report.summaries.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Self
-
-    from numpy.typing import NDArray
 
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Paired
 
-# More pairs than these are a search that needs a question.
-MOST_PAIRS = 200
 # Why a pair alone cannot be tested while others can.
 UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left", "undecided.degenerate_kernel"}
 # Different warnings of pairs that are told; each pair has its own in the record.
 WARNINGS_TOLD = 4
 # Steps of progress.
 STEPS = 1000
-
-
-class Samples(NamedTuple):
-    """Several samples: their names, their rows, and the pairs of them that are compared, as places.
-
-    Groups of one table have a condition that takes the first two, all rows in one table, and the place of the group of each.
-    """
-
-    names: Sequence[str]
-    tables: Sequence[Table]
-    pairs: Sequence[tuple[int, int]]
-    reference: str | None
-    by: str | None = None
-    two: str = ""
-    pooled: Table | None = None
-    codes: NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
 
 def compare_groups(
@@ -99,7 +73,7 @@ def compare_groups(
         )
     reading = comparison.reading
     table = read_one(data, reading, "x")
-    samples, told = _groups_of(comparison, table, by, reference)
+    samples, told = groups_of(reading, table, by, reference)
     # Rows and columns are chosen by now.
     reading = replace(
         reading, columns=None, exclude=None, categorical=(), csv=replace(reading.csv, where=None, sample=None)
@@ -118,7 +92,7 @@ def compare_tables(comparison: Comparison, sources: Sequence[Any], reference: ob
         hint = f"the first of several tables is the one with which each is compared; {option('by')} names groups of one"
         raise UsageError(f"{option('reference', reference)} needs {option('by')}", hint=hint, code="usage.reference")
     if len(sources) == 2 and sources[1] is None:
-        raise _one_table(comparison, sources[0])
+        raise one_table(comparison.reading, sources[0])
     letters = ["x", "y", *(f"y{place}" for place in range(2, len(sources)))]
     reading = comparison.reading
     tables = [read_one(one, reading, letter) for one, letter in zip(sources, letters, strict=True)]
@@ -129,119 +103,8 @@ def compare_tables(comparison: Comparison, sources: Sequence[Any], reference: ob
     # Rows are chosen by now.
     comparison = replace(comparison, reading=replace(reading, csv=replace(reading.csv, where=None, sample=None)))
     pairs = [(0, place) for place in range(1, len(tables))]
-    _refuse_many(pairs, len(names), "tables")
+    refuse_many(pairs, len(names), "tables")
     return _compared(comparison, Samples(names, tables, pairs, names[0]), tables)
-
-
-def _one_table(comparison: Comparison, source: Any) -> UsageError:
-    """Return the error for one table alone, which may have a column of groups."""
-    table = read_one(source, comparison.reading, "x")
-    columns = [one for one in table.columns if one.is_category and 2 <= len(one.used_levels) <= 20]
-    example = columns[0].name if columns else "COLUMN"
-    hint = f"{option('by', example)} compares the groups of its rows that a column names; or give another table"
-    return UsageError(
-        f"{table.name} is one table, and a comparison takes two",
-        hint=hint,
-        code="usage.one_table",
-        where={"file": table.name},
-    )
-
-
-# Groups of the rows of one table
-
-
-def _groups_of(
-    comparison: Comparison, table: Table, by: str, reference: str | float | None
-) -> tuple[Samples, tuple[str, ...]]:
-    """Return the groups that a column names in the order of its values, numbers as numbers, and what was left out."""
-    reading, place = comparison.reading, {"file": table.name, "column": by}
-    column = check_usable(table.select([by])).columns[0]
-    indicated = reading.missing == "indicator"
-    if indicated and column.n_missing:
-        column = with_gap_level(column)
-    others = [name for name in named_columns(table, reading.columns, reading.exclude).names if name != by]
-    if not others:
-        said, hint = f"no column of {table.name} is left to compare by {by!r}", f"name another in {option('columns')}"
-        raise UsageError(said, hint=hint, code="usage.no_columns", where=place)
-    _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
-    warnings = lost_rows(f"{table.name}, column {by!r}", lost, table.n_rows, {by: lost}, [by])
-    used = check_usable(table.select(others))
-    if reading.missing == "error":
-        apply_missing(used.take(~column.missing), "error")
-    of_kind, column = column.kind, as_text(column)
-    names = [column.levels[code] for code in np.flatnonzero(column.level_counts)]
-    names = [names[one] for one in natural_order(names)]
-    if len(names) < 2:
-        said = f"column {by!r} of {table.name} has one value: {names[0]!r}; groups are two or more"
-        raise DataError(said, hint=f"name another column in {option('by')}", code="data.groups", where=place)
-    first = None if reference is None else _named(reference, names, by, place)
-    rows = [np.flatnonzero(column.values == column.levels.index(name)) for name in names]
-    complete = np.ones(table.n_rows, dtype=np.bool_) if indicated else complete_rows(used)
-    if len(names) > 2:
-        few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
-        if first in few or len(names) - len(few) < 2:
-            said = f"has fewer than two rows{'' if complete.all() else ' without missing values'}"
-            told = (
-                f"the reference {first!r}"
-                if first in few
-                else f"all groups of {by!r} but {counted(len(names) - len(few), 'one')[2:]}"
-            )
-            raise DataError(f"{told} {said}", hint="a group needs two rows at least", code="data.groups", where=place)
-        if few:
-            warnings.append(
-                f"{counted(len(few), 'group')} of {by!r} with fewer than two rows left out: {listed([repr(one) for one in few], 5)}"
-            )
-        rows = [own for name, own in zip(names, rows, strict=True) if name not in few]
-        names = [name for name in names if name not in few]
-    pairs = list(combinations(range(len(names)), 2))
-    if first is not None:
-        pairs = [(names.index(first), one) for one in range(len(names)) if names[one] != first]
-    _refuse_many(pairs, len(names), "groups", by, names[0])
-    # What was remarked of columns is told of the table.
-    plain = replace(used, notes=(), columns=tuple(replace(one, remarks=()) for one in used.columns))
-    tables = [
-        replace(plain.take(own), name=f"{table.name}, {by} = {name}") for name, own in zip(names, rows, strict=True)
-    ]
-    # A condition that takes the first two.
-    shown = [one if of_kind in {"number", "boolean"} else "'" + one.replace("'", "''") + "'" for one in names[:2]]
-    two = f"{by if by.isidentifier() else f'`{by}`'} in ({', '.join(shown)})"
-    codes = np.full(table.n_rows, -1)
-    for code, own in enumerate(rows):
-        codes[own] = code
-    pooled = plain.take(codes >= 0)
-    return Samples(names, tables, pairs, first, by, two, pooled, codes[codes >= 0]), (*used.warnings, *warnings)
-
-
-def _named(reference: str | float, names: Sequence[str], by: str, place: Mapping[str, str]) -> str:
-    """Return the group that is named, as a text or a number."""
-    wanted = str(reference)
-    found = [name for name in names if name == wanted or _as_number(name) == _as_number(wanted) is not None]
-    if not found:
-        close = suggest(wanted, list(names))
-        hint = f"did you mean {close!r}?" if close else f"the groups are {listed([repr(name) for name in names])}"
-        raise UsageError(f"column {by!r} has no group {wanted!r}", hint=hint, code="usage.reference", where=dict(place))
-    return found[0]
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _refuse_many(pairs: Sequence[Any], count: int, noun: str, by: str = "", name: str = "") -> None:
-    """Refuse more pairs than anybody reads."""
-    if len(pairs) <= MOST_PAIRS:
-        return
-    hint = f"at most {MOST_PAIRS + 1} {noun} can be compared with one of them"
-    if by:
-        some = either(f"--y {by}", f"y_columns={by!r}")
-        hint = f"{option('where')} takes some of them; {either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
-        if count - 1 <= MOST_PAIRS:
-            hint = f"{option('reference', name)} compares each with that one; {hint}"
-    said = f"{counted(count, noun.removesuffix('s'))}{f' in {by!r}' if by else ''} make {len(pairs):,} pairs, more than {MOST_PAIRS}"
-    raise UsageError(said, hint=hint, code="usage.groups")
 
 
 # Every pair, and all together

@@ -1,0 +1,152 @@
+"""Several samples: groups of the rows of one table, as a column names them, and the pairs that are compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kerntest.data.column_types import as_text
+from kerntest.data.columns import apply_missing, check_usable, lost_rows, named_columns
+from kerntest.data.facts import complete_rows
+from kerntest.data.missing import with_gap_level
+from kerntest.errors import DataError, UsageError, counted, either, listed, option, suggest
+from kerntest.inference.sides import read_one
+from kerntest.report.summaries.words import natural_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Table
+    from kerntest.inference.sides import Reading
+
+# More pairs than these are a search that needs a question.
+MOST_PAIRS = 200
+
+
+class Samples(NamedTuple):
+    """Several samples: their names, their rows, and the pairs of them that are compared, as places.
+
+    Groups of one table have a condition that takes the first two, all rows in one table, and the place of the group of each.
+    """
+
+    names: Sequence[str]
+    tables: Sequence[Table]
+    pairs: Sequence[tuple[int, int]]
+    reference: str | None
+    by: str | None = None
+    two: str = ""
+    pooled: Table | None = None
+    codes: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+
+
+def one_table(reading: Reading, source: Any) -> UsageError:
+    """Return the error for one table alone, which may have a column of groups."""
+    table = read_one(source, reading, "x")
+    columns = [one for one in table.columns if one.is_category and 2 <= len(one.used_levels) <= 20]
+    example = columns[0].name if columns else "COLUMN"
+    hint = f"{option('by', example)} compares the groups of its rows that a column names; or give another table"
+    return UsageError(
+        f"{table.name} is one table, and a comparison takes two",
+        hint=hint,
+        code="usage.one_table",
+        where={"file": table.name},
+    )
+
+
+def groups_of(
+    reading: Reading, table: Table, by: str, reference: str | float | None
+) -> tuple[Samples, tuple[str, ...]]:
+    """Return the groups that a column names in the order of its values, numbers as numbers, and what was left out."""
+    place = {"file": table.name, "column": by}
+    column = check_usable(table.select([by])).columns[0]
+    indicated = reading.missing == "indicator"
+    if indicated and column.n_missing:
+        column = with_gap_level(column)
+    others = [name for name in named_columns(table, reading.columns, reading.exclude).names if name != by]
+    if not others:
+        said, hint = f"no column of {table.name} is left to compare by {by!r}", f"name another in {option('columns')}"
+        raise UsageError(said, hint=hint, code="usage.no_columns", where=place)
+    _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
+    warnings = lost_rows(f"{table.name}, column {by!r}", lost, table.n_rows, {by: lost}, [by])
+    used = check_usable(table.select(others))
+    if reading.missing == "error":
+        apply_missing(used.take(~column.missing), "error")
+    of_kind, column = column.kind, as_text(column)
+    names = [column.levels[code] for code in np.flatnonzero(column.level_counts)]
+    names = [names[one] for one in natural_order(names)]
+    if len(names) < 2:
+        said = f"column {by!r} of {table.name} has one value: {names[0]!r}; groups are two or more"
+        raise DataError(said, hint=f"name another column in {option('by')}", code="data.groups", where=place)
+    first = None if reference is None else _named(reference, names, by, place)
+    rows = [np.flatnonzero(column.values == column.levels.index(name)) for name in names]
+    complete = np.ones(table.n_rows, dtype=np.bool_) if indicated else complete_rows(used)
+    if len(names) > 2:
+        few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
+        if first in few or len(names) - len(few) < 2:
+            said = f"has fewer than two rows{'' if complete.all() else ' without missing values'}"
+            told = (
+                f"the reference {first!r}"
+                if first in few
+                else f"all groups of {by!r} but {counted(len(names) - len(few), 'one')[2:]}"
+            )
+            raise DataError(f"{told} {said}", hint="a group needs two rows at least", code="data.groups", where=place)
+        if few:
+            warnings.append(
+                f"{counted(len(few), 'group')} of {by!r} with fewer than two rows left out: {listed([repr(one) for one in few], 5)}"
+            )
+        rows = [own for name, own in zip(names, rows, strict=True) if name not in few]
+        names = [name for name in names if name not in few]
+    pairs = list(combinations(range(len(names)), 2))
+    if first is not None:
+        pairs = [(names.index(first), one) for one in range(len(names)) if names[one] != first]
+    refuse_many(pairs, len(names), "groups", by, names[0])
+    # What was remarked of columns is told of the table.
+    plain = replace(used, notes=(), columns=tuple(replace(one, remarks=()) for one in used.columns))
+    tables = [
+        replace(plain.take(own), name=f"{table.name}, {by} = {name}") for name, own in zip(names, rows, strict=True)
+    ]
+    # A condition that takes the first two.
+    shown = [one if of_kind in {"number", "boolean"} else "'" + one.replace("'", "''") + "'" for one in names[:2]]
+    two = f"{by if by.isidentifier() else f'`{by}`'} in ({', '.join(shown)})"
+    codes = np.full(table.n_rows, -1)
+    for code, own in enumerate(rows):
+        codes[own] = code
+    pooled = plain.take(codes >= 0)
+    return Samples(names, tables, pairs, first, by, two, pooled, codes[codes >= 0]), (*used.warnings, *warnings)
+
+
+def _named(reference: str | float, names: Sequence[str], by: str, place: Mapping[str, str]) -> str:
+    """Return the group that is named, as a text or a number."""
+    wanted = str(reference)
+    found = [name for name in names if name == wanted or _as_number(name) == _as_number(wanted) is not None]
+    if not found:
+        close = suggest(wanted, list(names))
+        hint = f"did you mean {close!r}?" if close else f"the groups are {listed([repr(name) for name in names])}"
+        raise UsageError(f"column {by!r} has no group {wanted!r}", hint=hint, code="usage.reference", where=dict(place))
+    return found[0]
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def refuse_many(pairs: Sequence[Any], count: int, noun: str, by: str = "", name: str = "") -> None:
+    """Refuse more pairs than anybody reads."""
+    if len(pairs) <= MOST_PAIRS:
+        return
+    hint = f"at most {MOST_PAIRS + 1} {noun} can be compared with one of them"
+    if by:
+        some = either(f"--y {by}", f"y_columns={by!r}")
+        hint = f"{option('where')} takes some of them; {either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
+        if count - 1 <= MOST_PAIRS:
+            hint = f"{option('reference', name)} compares each with that one; {hint}"
+    said = f"{counted(count, noun.removesuffix('s'))}{f' in {by!r}' if by else ''} make {len(pairs):,} pairs, more than {MOST_PAIRS}"
+    raise UsageError(said, hint=hint, code="usage.groups")
