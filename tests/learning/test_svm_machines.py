@@ -264,6 +264,19 @@ def test_the_nearest_mean_is_the_class_at_the_least_distance_in_the_feature_spac
     close(scores if classes == 2 else scores - scores[:, :1], halves[:, 1] if classes == 2 else halves, 1e-11)
 
 
+@pytest.mark.parametrize("method", ["svm", "mean", "perceptron"])
+def test_exclusive_or_takes_a_product_of_columns(method):
+    """The four corners of a square in two diagonal classes: no line has more than three on their sides."""
+    corners = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]).repeat(5, axis=0)
+    rows, classes = corners + 0.01 * np.random.default_rng(0).normal(size=corners.shape), corners.prod(axis=1) > 0
+    scores = {
+        kernel: SVM(10.0, kernel, method=method).fit(rows, classes).score(rows, classes)
+        for kernel in ("linear", "linear^2")
+    }
+    assert scores["linear^2"] == 1.0
+    assert scores["linear"] <= 0.75
+
+
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_the_perceptron_by_hand(classes):
     X, y = clouds(8 * classes, separation=2.0, classes=classes)
