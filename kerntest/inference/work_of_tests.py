@@ -195,7 +195,8 @@ def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) ->
         each: Work = {
             "product": n * math.prod(ranks),
             "gather": n * ranks[1],
-            "spectrum": min(ranks) ** 3,
+            # A determinant is half as much.
+            "spectrum": (0.5 if statistic == "kmi" else 1.0) * min(ranks) ** 3,
             "call": 20.0,
         }
         return (added(factors, added(each, times=permutations)),) * 2

@@ -53,6 +53,8 @@ JUDGED, FEATURE_ARRAYS = 3.0, 8.0
 SWEEPS, CLIMBS, DESCENTS, RELABELLED = (2.5, 10.0), (1.0, 12.0), (5.0, 30.0), 50.0
 # Bytes for each entry of a matrix that is decomposed.
 DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
+# Cubes of the landmarks of canonical pairs, of which each side has two eigendecompositions; arrays of them that are held.
+DECOMPOSED, LANDMARK_ARRAYS = 2.5, 3.0
 # Rounds of the search for a pre-image; bytes that a number is written in, in units of what is read by the interpreter; and
 # that of a file.
 ROUNDS, WRITTEN_BYTES, READ_SHARE = (10.0, 100.0), 4.0, 0.2
@@ -256,7 +258,7 @@ def cost_of_pairs(
     n, most = float(len(points)), float(min(width, MOST_DIRECTIONS, len(points)))
     if landmarks:
         made = added(*(of_values(kernel, points) for kernel in kernels), {"product": 2.0 * (most + landmarks / 3)})
-        sides = added(added(made, times=3.0 * n * landmarks), {"spectrum": 4.0 * landmarks**3})
+        sides = added(added(made, times=3.0 * n * landmarks), {"spectrum": DECOMPOSED * landmarks**3})
         what = f"{landmarks:,} landmarks"
     else:
         sides, what = (
@@ -271,7 +273,7 @@ def cost_of_pairs(
         step,
         every,
         every,
-        8.0 * (n * 8 + 6 * (2 * most) ** 2 * (folds + 1) + 6.0 * landmarks**2),
+        8.0 * (n * 8 + (2 * most) ** 2 * (folds + 3) + LANDMARK_ARRAYS * landmarks**2),
     )
 
 

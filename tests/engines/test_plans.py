@@ -214,6 +214,21 @@ def test_an_independence_test_takes_a_transform_of_every_line_for_each_order(cou
     assert certain(several) == (1 + 5 * 2) * 200**2 / 2
     low, high = counted("product", run(statistic="coco"))
     assert 2 * low < high < 5 * low
+    # Both sides are decomposed once for kcc; for kmi the products of every relabelling too, whose ranks a sample tells.
+    ones, every = (counted("spectrum", run(statistic=name))[0] for name in ("kcc", "kmi"))
+    assert ones <= 2 * 200**3
+    assert every > 100 * ones
+
+
+def test_canonical_pairs_are_counted_by_their_landmarks_directions_penalties_and_folds(counted):
+    def run(**options):
+        return lambda: kerntest.train_cca(table(200, 4), y_columns="c0", **options)
+
+    # Eleven penalties in five folds, of each two decompositions, and all rows.
+    assert certain(counted("spectrum", run())) == (2.5 + 2 * 5 + 0.5 * 56) * 200**3
+    assert certain(counted("spectrum", run(lambda_=0.1, cv=3))) == (2.5 + 2 * 3 + 0.5 * 4) * 200**3
+    assert certain(counted("spectrum", run(features="nystroem:50", lambda_=0.1))) == (2.5 + 2 * 5 + 0.5 * 6) * 50**3
+    assert certain(counted("spectrum", run(kernel="linear", lambda_=0.1))) == (2 + 2 * 5 + 0.5 * 6) * 3**3
 
 
 def test_screens_are_counted_by_their_pairs_steps_and_groups(counted):
