@@ -201,6 +201,10 @@ class GivenMatrix(Matrix):
         # One gather of the entries: whole rows would be copied first otherwise.
         return _as_asked(self.matrix[rows[:, None], columns], dtype, out)
 
+    def square(self, rows: NDArray[np.intp], dtype: type = np.float64) -> Entries:
+        """Return the entries of ascending rows with one another: of all rows the matrix itself."""
+        return self.matrix if len(rows) == self.n and self.matrix.dtype == dtype else super().square(rows, dtype)
+
 
 class Repeated(Matrix):
     """A matrix whose rows stand for rows of another one: regression has two rows for each case."""

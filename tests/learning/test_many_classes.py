@@ -14,8 +14,10 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest import SVM, inspect_model, train_svm
 from kerntest.learning.machines import svm_fit
 from kerntest.learning.solvers import stacked
+from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.problem import Problem
-from kerntest.learning.solvers.stacked import Stack, solve_single, solve_stack, stacks
+from kerntest.learning.solvers.stacked import Stack, solve_stack, stacks
+from kerntest.matrices.matrix import GivenMatrix
 from kerntest.report.summaries.words import natural_order
 
 
@@ -68,28 +70,17 @@ def test_a_stack_has_the_solution_of_each_of_its_problems(C):
         check_certified(K, Problem(y_m, C_m, np.ones(m)), solution)
 
 
-@pytest.mark.parametrize("C", [1.0, 10.0, 1e4, "by row"])
-def test_a_problem_of_some_hundred_rows_is_solved_alone_in_few_systems(C):
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 1e4, "by row"])
+def test_a_problem_of_some_hundred_rows_is_solved_in_few_systems(C):
     rng = np.random.default_rng(0)
     y = np.repeat([-1.0, 1.0], [60, 90])
     # One class is wider than the other.
     X = rng.normal(size=(150, 8)) * np.where(y > 0, 1.0, 0.4)[:, None] + 0.7 * y[:, None]
     costs = rng.uniform(0.3, 3.0, 150) if C == "by row" else np.full(150, C)
     K, problem = gaussian(X, X, 4.0), Problem(y, costs, np.ones(150))
-    solution = solve_single(K, problem, 1e-6)
+    solution = solve_hinge(GivenMatrix(K), problem)
     check_certified(K, problem, solution)
-    assert solution.iterations <= 12
-
-
-def test_a_problem_for_other_ways_is_left_to_them():
-    """Of full support, of low rank, and of rows that cannot be told apart."""
-    rng = np.random.default_rng(1)
-    y = np.repeat([-1.0, 1.0], 50)
-    X = rng.normal(size=(100, 3))
-    for bandwidth, C in ((0.1, 1.0), (1000.0, 1e6)):
-        problem = Problem(y, np.full(100, C), np.ones(100))
-        assert solve_single(gaussian(X, X, bandwidth), problem, 1e-6) is None
-    assert solve_single(np.ones((100, 100)), Problem(y, np.ones(100), np.ones(100)), 1e-6) is None
+    assert solution.iterations <= 25
 
 
 @pytest.mark.parametrize("weights", [None, "balanced"])
@@ -99,11 +90,14 @@ def test_pairs_of_middling_classes_share_the_matrix_of_all_rows(weights, monkeyp
     kept = (y != 2) | (np.arange(330) < 120)
     X, y = X[kept], y[kept]
     kernel = "gaussian(2)"
+    parts, alone = [], svm_fit.Machines._alone
+    # Which matrix is theirs cannot be seen from outside.
+    monkeypatch.setattr(svm_fit.Machines, "_alone", lambda *asked: parts.append(1) or alone(*asked))
     together = SVM(C=2.0, kernel=kernel, scale="none", class_weight=weights).fit(X, y)
-    assert {one.method for one in together.fit_.solutions} == {"active set alone"}
+    assert len(parts) == 3
     monkeypatch.setattr(svm_fit, "SHARED_BYTES", 0)
     apart = SVM(C=2.0, kernel=kernel, scale="none", class_weight=weights).fit(X, y)
-    assert "active set alone" not in {one.method for one in apart.fit_.solutions}
+    assert len(parts) == 3
     assert together.fit_.gap <= 1e-6
     assert together.fit_.n_bounded == apart.fit_.n_bounded
     assert_close(together.fit_.objective, apart.fit_.objective, share=1e-6)

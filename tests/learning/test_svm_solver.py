@@ -147,7 +147,10 @@ def test_every_claim_of_a_solution_holds(make, values):
         (clouds, (700, 100.0, 5.0), "pairs", 100),
         # Rows that are all at their bounds: some 125 where a row that was freed because none was is taken for a change.
         *((clouds, (63, C, 0.1), "dense", 20) for C in (1e-3, 0.03)),
-        (clouds, (700, 100.0, 20.0), "pairs, then active set", 45),
+        (clouds, (700, 100.0, 40.0), "pairs, then active set", 40),
+        # Near to diagonal, and of few rows: products are too many, and systems are factored.
+        (clouds, (700, 100.0, 20.0), "conjugate gradients", 40),
+        (clouds, (200, 100.0, 20.0), "dense", 30),
         (round_about, (3200, 6, 1.0), "pairs", 40),
         *((wide, (1500, 8, C), "levels", most) for C, most in ((1.0, 60), (100.0, 80))),
     ],
@@ -207,7 +210,7 @@ def test_the_first_guess_is_the_nearest_mean(few, C):
     matrix, problem = clouds(60, C)
     problem = classification(np.where(np.arange(60) < few, 1.0, -1.0), C)
     K = dense(matrix)
-    beta, f, b = hinge._class_means(K, problem)
+    beta, f, b = hinge._class_means(K, problem, 1.5)
     own, other = K[:, :few].mean(axis=1), K[:, few:].mean(axis=1)
     scale = beta[0] * few
     np.testing.assert_allclose(f, scale * (own - other), rtol=1e-10, atol=1e-12)
@@ -215,8 +218,8 @@ def test_the_first_guess_is_the_nearest_mean(few, C):
     np.testing.assert_allclose((f + b)[:few].mean(), -(f + b)[few:].mean(), rtol=1e-9)
     # As far apart as margins ask, or as costs allow.
     apart = float(f[:few].mean() - f[few:].mean())
-    np.testing.assert_allclose(max(apart / (2 * hinge.MEANS), np.abs(beta).max() / C), 1.0, rtol=1e-9)
-    assert not any(part.any() for part in hinge._class_means(K, one_class(60, 0.5))[:2])
+    np.testing.assert_allclose(max(apart / 3.0, np.abs(beta).max() / C), 1.0, rtol=1e-9)
+    assert not any(part.any() for part in hinge._class_means(K, one_class(60, 0.5), 1.5)[:2])
 
 
 @pytest.mark.parametrize(("scale", "C"), [(1.0, 0.1), (1.0, 10.0), (1.0, 1e4), (1e-4, 1.0), (100.0, 1.0)])

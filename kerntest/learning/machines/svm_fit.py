@@ -24,7 +24,7 @@ from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.pairs import solve_indefinite
 from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smoothed import CostPath
-from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_single, solve_stack, stacks
+from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
 from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, is_definite, matrix_of
@@ -400,8 +400,7 @@ class Machines:
         K[:size, size:] = self.whole[first, second]
         K[size:, :size], signs[:size] = K[:size, size:].T, -1.0
         problem = Problem(signs, costs[members], np.ones(len(members)))
-        solution = solve_single(K, problem, self.options.tolerance) or self._solved(GivenMatrix(K), problem)
-        return Machine(members, solution, costs[members], C)
+        return Machine(members, self._solved(GivenMatrix(K), problem), costs[members], C)
 
     def _stacked(self, pairs: list[tuple[int, int]], costs: Array, C: float) -> dict[int, Machine]:
         """Return the machines of pairs of small classes by their places, as far as all at once settles them."""

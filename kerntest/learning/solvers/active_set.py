@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LOOSE = 0.1
 # The ridge is lowered when at most this share of the free rows is still guessed wrong.
 NEARLY = 0.1
+# Where fewer than one in so many of the rows at their bounds are free, and no coefficients within so many times the room that
+# these leave have the right sum, the sets are guessed anew.
+FEW, FAR = 16, 4.0
 # Outputs below so much on average say little: each row may go where it would go alone.
 FAINT = 0.5
 # Steps in one stage; steps that only rounding keeps from being descents.
@@ -91,37 +94,26 @@ def active_set(
     """
     problem = system.problem
     y, C, o = problem.signs, problem.costs, problem.margins
-    wanted = y * o
-    largest, n = float(C.max()), len(y)
+    wanted, largest, n = y * o, float(C.max()), len(y)
     free, upper = sets.free, sets.upper
     (ridge, end, factor, tolerance), left, fewest = falling, patience, n + 1
-    faster = factor
+    ridges, faster = np.full(n, ridge), factor
     good: Point | None = None
     beta = np.where(upper, y * C, 0.0)
     while True:
         last = ridge <= end
         system.rough = single or not last
-        if not system.attainable(free, upper):
-            _regroup(system, free, upper, np.clip(y * beta, 0.0, C))
-        chosen = np.flatnonzero(free)
-        beta, f, b = system.target(chosen, upper, np.full(len(chosen), ridge), wanted)
+        chosen = _chosen(system, free, upper, beta, stuck=2 * left <= patience)
+        beta, f, b = system.target(chosen, upper, ridges[: len(chosen)], wanted)
         a = y[chosen] * beta[chosen]
         high = a > C[chosen]
         leaving = high | (a < 0)
         # By how much each row outside F contradicts its side of the margin.
-        z = o - y * (f + b)
-        violation = np.where(upper, ridge * C - z, z)
+        violation = o - y * (f + b)
+        np.subtract(ridge * C, violation, out=violation, where=upper)
         violation[chosen] = 0.0
-        allowed = tolerance if last else max(tolerance, min(LOOSE, 10.0 * ridge * largest))
-        back = violation > allowed
+        back = violation > (tolerance if last else max(tolerance, min(LOOSE, 10.0 * ridge * largest)))
         wrong = int(np.count_nonzero(leaving)) + int(np.count_nonzero(back))
-        jumping = back & (violation / jump > system.reach)
-        back &= ~jumping
-        violation[jumping] = 0.0
-        most = n if most_freed is None else max(most_freed, len(chosen) // 2)
-        if int(np.count_nonzero(back)) > most:
-            back = np.zeros(n, dtype=bool)
-            back[np.argpartition(-violation, most)[:most]] = True
         left = patience if wrong < fewest else left - 1
         fewest = min(fewest, wrong)
         reached = wrong == 0 and last
@@ -130,20 +122,44 @@ def active_set(
         nearly = wrong <= NEARLY * len(chosen) and not last
         if nearly:
             good = Point(beta, f, b, Sets(free.copy(), upper.copy()), False, ridge)
-        free[chosen[leaving]] = False
-        upper[chosen[high]] = True
-        free |= back
-        upper &= ~back
-        upper ^= jumping
+        if wrong:
+            free[chosen[leaving]] = False
+            upper[chosen[high]] = True
+            if jump < math.inf:
+                jumping = back & (violation > jump * system.reach)
+                upper ^= jumping
+                back ^= jumping
+                violation[jumping] = 0.0
+            most = n if most_freed is None else max(most_freed, len(chosen) // 2)
+            if int(np.count_nonzero(back)) > most:
+                back = np.zeros(n, dtype=bool)
+                back[np.argpartition(-violation, most)[:most]] = True
+            free |= back
+            upper &= ~free
         if nearly:
             # Faster and faster while nothing is wrong.
             faster = factor if wrong else faster * faster
             ridge, fewest, left = max(end, faster * ridge), n + 1, patience
+            ridges = np.full(n, ridge)
 
 
-def _regroup(system: System, free: NDArray[np.bool_], upper: NDArray[np.bool_], a: Array) -> None:
-    """Free the rows that a = y beta leaves so close to their margin that they may end within bounds; the others go to one."""
+def _chosen(
+    system: System, free: NDArray[np.bool_], upper: NDArray[np.bool_], beta: Array, *, stuck: bool
+) -> NDArray[np.intp]:
+    """Return the free rows, guessed anew where sums within bounds are far off; what is not, next systems mostly set right."""
+    chosen = free.nonzero()[0]
+    stuck = stuck or not len(chosen)
+    few = stuck or FEW * len(chosen) < np.count_nonzero(upper)
+    if few and not system.attainable(chosen, upper, 0.0 if stuck else FAR):
+        _regroup(system, free, upper, beta)
+        chosen = free.nonzero()[0]
+    return chosen
+
+
+def _regroup(system: System, free: NDArray[np.bool_], upper: NDArray[np.bool_], beta: Array) -> None:
+    """Free the rows that beta leaves so close to their margin that they may end within bounds; the others go to one."""
     problem = system.problem
+    a = np.clip(problem.signs * beta, 0.0, problem.costs)
     beta = problem.signs * a
     f = system.outputs(beta)
     # The slack of a row as if it were at zero is what it can take in.
@@ -181,31 +197,35 @@ def newton(
     makes the point exact, where it gets there.
     """
     problem, end = system.problem, min(start, end if finish is None else finish[1])
-    y, C, o, largest = problem.signs, problem.costs, problem.margins, float(problem.costs.max())
+    y, C, largest = problem.signs, problem.costs, float(problem.costs.max())
     h, taken, inner, rounding, predicted = start, 0, 0, 0, False
-    above, wanted, ridges, z, sets = _narrowed(problem, h, f, b)
+    # Outputs with their intercept: sums of coefficients do not change but by rounding.
+    g, band = f + b, _Band.of(problem, h)
+    z = band.slack(g)
+    sets = band.sets(z)
     while True:
         taken += 1
-        free = _free_rows(system, sets, z, above)
-        beta_new, f_new, b_new = system.target(free, sets.upper, ridges[free], wanted)
-        z_new = o - y * (f_new + b_new) + above
-        there, direction, along, moved = _band(z_new, h), beta_new - beta, f_new - f, z - z_new
+        free = _free_rows(system, sets, z, band.above)
+        beta_new, f_new, b_new = system.target(free, sets.upper, band.ridges[free], band.wanted)
+        f_new += b_new
+        z_new = band.slack(f_new)
+        there, direction, along, moved = band.sets(z_new), beta_new - beta, f_new - g, z - z_new
         changed = _changed(sets, there, moved)
-        slopes = float(beta @ along) + problem.total * (b_new - b), float(direction @ along)
-        step = _line_search(problem, (z, z_new), moved, slopes, h) if changed else 1.0
+        slopes = float(beta @ along), float(direction @ along)
+        step = _line_search((z, z_new), moved, band.weights * moved, slopes, h) if changed else 1.0
         if step == 0.0 and predicted:
             # Sets that lead nowhere say that the band is too narrow for them.
-            sets, predicted = _band(z, h), False
+            sets, predicted = band.sets(z), False
             continue
         predicted = False
         if step == 0.0 and rounding < ROUNDING_STEPS:
             # Only rounding keeps this from being a descent: a plain step of the active set.
             rounding, step = rounding + 1, 1.0
         if step == 1.0:
-            beta, f, b, z, sets = beta_new, f_new, b_new, z_new, there
+            beta, g, b, z, sets = beta_new, f_new, b_new, z_new, there
         else:
-            beta, f, b, z = beta + step * direction, f + step * along, b + step * (b_new - b), z - step * moved
-            sets = _band(z, h)
+            beta, g, b, z = beta + step * direction, g + step * along, b + step * (b_new - b), z - step * moved
+            sets = band.sets(z)
         inner += 1
         over = taken == steps
         few = changed <= SETTLED * len(free)
@@ -223,50 +243,64 @@ def newton(
                 return point
             if good is not None:
                 # Where it got to, a band as wide as its ridge is nearly right.
-                beta, f, b, h = good.coefficients, good.outputs, good.intercept, min(h, good.ridge * largest / factor)
-                there = good.sets
+                beta, b, h = good.coefficients, good.intercept, min(h, good.ridge * largest / factor)
+                g, there = good.outputs + b, good.sets
         if h <= end or over:
             a = np.clip(y * beta, 0.0, C)
             change = y * a - beta
-            f = f + system.outputs(change) if change.any() else f
+            f = g - b + system.outputs(change) if change.any() else g - b
             return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), changed == 0, h / largest)
         h, inner, predicted = max(h * factor, end), 0, True
         # What is free and what is at its bound stays so for the first step of a narrower band.
-        above, wanted, ridges, z, _ = _narrowed(problem, h, f, b)
-        sets = there
+        band = _Band.of(problem, h)
+        z, sets = band.slack(g), there
 
 
-def _narrowed(problem: Problem, h: float, f: Array, b: float) -> tuple[float, Array, Array, Array, Sets]:
-    """Return how far a band of width h reaches above the margin, y o and ridges for it, slacks within it, and its rows."""
-    # It lies symmetric about the margin while it is narrow, and not far above while it is wide.
-    above = min(h / 2, 0.25)
-    z = problem.slack(f, b) + above
-    return above, problem.signs * (problem.margins + above), h / problem.costs, z, _band(z, h)
+class _Band(NamedTuple):
+    """A band about the margin: how far it reaches `above`, y o and ridges for it, and costs over its width h."""
+
+    problem: Problem
+    h: float
+    above: float
+    level: Array
+    wanted: Array
+    ridges: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, problem: Problem, h: float) -> _Band:
+        # It lies symmetric about the margin while it is narrow, and not far above while it is wide.
+        above = min(h / 2, 0.25)
+        level = problem.margins + above
+        return cls(problem, h, above, level, problem.signs * level, h / problem.costs, problem.costs / h)
+
+    def slack(self, outputs: Array) -> Array:
+        """Return by how much rows are below its upper end, by outputs with their intercept."""
+        return self.level - self.problem.signs * outputs
+
+    def sets(self, z: Array) -> Sets:
+        """Return the rows inside, and those beyond."""
+        upper = z >= self.h
+        return Sets((z > 0) ^ upper, upper)
 
 
 def _free_rows(system: System, sets: Sets, z: Array, above: float) -> NDArray[np.intp]:
     """Return the free rows; the one next to the margin becomes free where bounds alone do not have the right sum."""
     free = sets.free.nonzero()[0]
-    if not len(free) and not system.attainable(sets.free, sets.upper):
+    if not len(free) and not system.attainable(free, sets.upper):
         free = np.array([np.argmin(np.abs(z - above))])
         sets.free[free], sets.upper[free] = True, False
     return free
 
 
-def _band(z: Array, h: float) -> Sets:
-    """Return the rows inside the band, and those beyond it."""
-    upper = z >= h
-    return Sets((z > 0) ^ upper, upper)
-
-
 def _changed(sets: Sets, there: Sets, moved: Array) -> int:
     """Return how many rows are in another set; a row that was freed because none was may be without having moved."""
-    changed = int(np.count_nonzero((there.upper != sets.upper) | (there.free != sets.free)))
+    changed = int(np.count_nonzero((there.upper ^ sets.upper) | (there.free ^ sets.free)))
     return changed if changed and moved.any() else 0
 
 
 def _line_search(
-    problem: Problem, ends: tuple[Array, Array], moved: Array, slopes: tuple[float, float], h: float
+    ends: tuple[Array, Array], moved: Array, weighted: Array, slopes: tuple[float, float], h: float
 ) -> float:
     """Return the step in (0, 1] that nearly minimises the smoothed objective along the direction; 0 if it does not descend.
 
@@ -274,8 +308,6 @@ def _line_search(
     root is found by regula falsi (Illinois), to the same share.
     """
     (linear, quadratic), (z, at_end) = slopes, ends
-    weighted = problem.costs * moved
-    weighted /= h
     f_low = linear - float(_clipped(z, h) @ weighted)
     f_high = linear + quadratic - float(_clipped(at_end, h) @ weighted)
     enough = ENOUGH * abs(f_low)
@@ -285,7 +317,7 @@ def _line_search(
         return 0.0
     # Rows below the band at both ends of the way add nothing, those above it the same everywhere.
     highest, lowest = np.maximum(z, at_end), np.minimum(z, at_end)
-    linear -= float(problem.costs @ np.where(lowest >= h, moved, 0.0))
+    linear -= h * float(np.add.reduce(weighted[lowest >= h]))
     crossing = ((highest > 0) & (lowest < h)).nonzero()[0]
     z, moved, weighted = z[crossing], moved[crossing], weighted[crossing]
     low, high, s = 0.0, 1.0, 1.0

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,7 +28,6 @@ from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
 from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, RIDGE_SHARE, Finish, gap_of
 from kerntest.learning.solvers.pairs import descend, filled
-from kerntest.learning.solvers.stacked import solve_single
 from kerntest.matrices.factor import pivoted_factor
 from kerntest.matrices.matrix import FactorMatrix
 
@@ -81,9 +81,10 @@ PAIRS_TOLERANCE, PAIRS_START, PAIRS_END, PAIRS_FACTOR, PAIRS_STEPS = 0.1, 0.01, 
 RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
 # Conjugate gradients are for matrices whose eigenvalues have a variance below so many squared diagonal entries, and so many
 # rows: for fewer a factorisation is as fast. A larger cost counts as so many units of a margin over a diagonal entry.
-NEARLY_DIAGONAL, LEAST_PRODUCTS, LARGE_SHARE = 4.0, 150, 4.0
-# The ridge and the width of the band to start from the means of the classes with, whose outputs are so many margins.
-FIRST_RIDGE, FIRST_WIDTH, MEANS = 0.003, 0.1, 1.5
+NEARLY_DIAGONAL, LEAST_PRODUCTS, LARGE_SHARE = 4.0, 100, 4.0
+# The ridge, of the whole the second, and the width of the band to start from the means of the classes with, whose outputs
+# are so many margins, at full rank and else.
+FIRST_RIDGE, LAST_RIDGE, FIRST_WIDTH, FULL_MEANS, MEANS = 0.003, 0.03, 0.1, 1.0, 1.5
 # The violation of a margin that the way to the last step works with.
 ROUGH = 3e-4
 ROUGH_RIDGE = 1e-5
@@ -143,7 +144,7 @@ class _Solver:
         self.matrix, self.problem, self.tolerance, self.kept_bytes = matrix, problem, tolerance, kept_bytes
         self.n, self.largest = len(problem), float(problem.costs.max())
         self.whole: NDArray[np.float32] | None = None
-        self.rng, self.counter = np.random.default_rng((seed, 0)), systems.Counter()
+        self.seed, self.counter = seed, systems.Counter()
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.large = self.largest * diagonal > LARGE_COST
         # A ridge below the least is lost in rounding beside the matrix.
@@ -151,6 +152,11 @@ class _Solver:
         # Ridge and violation on the way, where the matrix is not exact, and at the end.
         self.rough = (max(min(1e-5, ROUGH_RIDGE / self.largest), self.least_ridge), ROUGH)
         self.exact = (max(RIDGE_SHARE * tolerance / self.largest, self.least_ridge), 0.1 * tolerance)
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """What subsets are drawn by."""
+        return np.random.default_rng((self.seed, 0))
 
     def from_nothing(self) -> Guess:
         """Return a guess from the means of the classes on: of all rows at once where they are few, else of a random subset."""
@@ -163,7 +169,7 @@ class _Solver:
         # The mean squared entry of two rows, in units of the diagonal.
         mean = (float(np.vdot(K, K)) / square - 1.0) / max(len(K) - 1, 1)
         fits = n >= LEAST_PRODUCTS and ENTRY_BYTES * n**2 <= self.kept_bytes
-        if fits and mean * (n - 1) < NEARLY_DIAGONAL:
+        if fits and mean * (n - 1) < NEARLY_DIAGONAL * min(1.0, n / WHOLE) ** 2:
             point = self._by_products(K)
             if point.reached:
                 return point, 0.0, True
@@ -193,15 +199,7 @@ class _Solver:
             guess = self._by_pairs(K, copies=_many_copies(K))
             if guess is not None:
                 return guess
-        # Classes of high rank are settled by some ten systems with little around them.
-        if rank >= HIGH_RANK and not problem.total and (problem.margins == 1.0).all():
-            found = solve_single(K, problem, self.tolerance)
-            if found is not None:
-                self.counter.used += found.iterations
-                a = problem.signs * found.coefficients
-                sets = Sets((a > 0) & (a < problem.costs), a >= problem.costs)
-                return Point(found.coefficients, found.outputs, found.intercept, sets, method="dense"), 0.0, True
-        return self._first(K, problem, full=rank >= FULL_RANK, last=True), 0.0, True
+        return self._first(K, problem, full=rank >= HIGH_RANK, last=True), 0.0, True
 
     def _not_all_bounded(self, K: Array) -> bool:
         return self.largest * self.n * float(K.mean()) > INSIDE
@@ -275,12 +273,14 @@ class _Solver:
     def _first(self, K: Array, problem: Problem, *, full: bool, last: bool) -> Point:
         """Return the solution of a dense problem, exact if it is the last one."""
         system, largest = systems.DenseSystem(K, problem, self.counter), float(problem.costs.max())
-        beta, f, b = _class_means(K, problem)
+        beta, f, b = _class_means(K, problem, FULL_MEANS if full else MEANS)
         if full:
             end, tolerance = self.exact if last else (0.01, 0.1)
             slack = problem.slack(f, b)
             upper = slack > JUMP * system.reach
-            falling = Falling(max(FIRST_RIDGE * float(K[0, 0]), end), end, 0.03, tolerance)
+            # The ridge of a whole problem falls at once.
+            ridge, factor = (LAST_RIDGE, 0.0) if last else (FIRST_RIDGE, 0.03)
+            falling = Falling(max(ridge * float(K[0, 0]), end), end, factor, tolerance)
             point, _ = active_set(system, Sets((slack > 0) & ~upper, upper), falling, jump=JUMP)
             if point.reached:
                 return replace(point, method="dense")
@@ -417,8 +417,8 @@ def _spread(values: NDArray[Scalar], rows: NDArray[np.intp], n: int) -> NDArray[
     return everywhere
 
 
-def _class_means(K: Array, problem: Problem) -> tuple[Array, Array, float]:
-    """Return the function that compares the means of two classes, with outputs about their margins; 0 for other problems."""
+def _class_means(K: Array, problem: Problem, margins: float) -> tuple[Array, Array, float]:
+    """Return the function that compares the means of two classes, which are at so many margins; 0 for other problems."""
     n, positive = len(problem), problem.signs > 0
     count = int(np.count_nonzero(positive))
     if problem.total or not 0 < count < n or (problem.margins <= 0).any():
@@ -427,7 +427,7 @@ def _class_means(K: Array, problem: Problem) -> tuple[Array, Array, float]:
     f = K @ beta
     above, below = float(f @ positive) / count, float(f @ ~positive) / (n - count)
     most = float(problem.costs.max()) * min(count, n - count)
-    scale = most if most * (above - below) < 2.0 * MEANS else 2.0 * MEANS / (above - below)
+    scale = most if most * (above - below) < 2.0 * margins else 2.0 * margins / (above - below)
     return scale * beta, scale * f, -0.5 * scale * (above + below)
 
 

@@ -255,7 +255,7 @@ class System(ABC):
         self.product = np.zeros(size)
         self._bounded, self._sum = np.zeros(len(problem)), 0.0
         self._at_upper = problem.signs * problem.costs
-        self._least, self._most = np.minimum(self._at_upper, 0.0), np.maximum(self._at_upper, 0.0)
+        self._rounding = ROUNDING * float(problem.costs.sum())
 
     def at(self, problem: Problem) -> Self:
         """Return the system of the same rows at other costs; what is kept of the matrix serves both."""
@@ -263,11 +263,13 @@ class System(ABC):
         System.__init__(other, problem, Counter(), len(self.product), self.reach / self.problem.costs)
         return other
 
-    def attainable(self, free: NDArray[np.bool_], upper: NDArray[np.bool_]) -> bool:
-        """Say whether the free coefficients can make up the sum within their bounds, but for rounding."""
-        least, most = float(self._least @ upper), float(self._most @ upper)
-        left, rounding = self.problem.total - least - most, ROUNDING * (most - least)
-        return float(self._least @ free) - rounding <= left <= float(self._most @ free) + rounding
+    def attainable(self, free: NDArray[np.intp], upper: NDArray[np.bool_], beyond: float = 0.0) -> bool:
+        """Say whether free coefficients can make up the sum within bounds so many times farther apart, but for rounding."""
+        self._bound(upper)
+        ends, left = self._at_upper[free], self.problem.total - self._sum
+        most, whole = float(np.add.reduce(np.maximum(ends, 0.0))), float(np.add.reduce(ends))
+        room = beyond * (2.0 * most - whole) + self._rounding
+        return whole - most - room <= left <= most + room
 
     def _enough(self, A: Entries, ridge: Array) -> bool:
         """Say whether a system may be solved in the precision in which its matrix is."""
@@ -314,11 +316,11 @@ class System(ABC):
     def _bound(self, upper: NDArray[np.bool_]) -> None:
         """Take the rows that are at their upper bound now; only what changed is multiplied, where that is less."""
         wanted = self._at_upper * upper
-        change = wanted - self._bounded
-        changed = np.count_nonzero(change)
+        changed = np.count_nonzero(wanted != self._bounded)
         if changed:
             few = changed < np.count_nonzero(upper)
-            self.product = self.product + self._multiplied(change) if few else self._multiplied(wanted)
+            product = self._multiplied(wanted - self._bounded if few else wanted)
+            self.product = self.product + product if few else product
             self._bounded, self._sum = wanted, float(np.add.reduce(wanted))
 
 
@@ -356,7 +358,7 @@ class NearlyDiagonalSystem(DenseSystem):
 
     def __init__(self, K: Array, problem: Problem, counter: Counter) -> None:
         super().__init__(K, problem, counter)
-        self._beta = np.zeros(len(problem))
+        self._beta, self._slow = np.zeros(len(problem)), False
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta, from one triangle."""
@@ -368,7 +370,7 @@ class NearlyDiagonalSystem(DenseSystem):
         On the way they take most of the residual y o - f - e beta - b, at last they leave no more of a margin than some
         ridges would. Directions have the sum 0.
         """
-        if len(free) * SOME < len(wanted):
+        if self._slow or len(free) * SOME < len(wanted):
             return super().target(free, upper, ridge, wanted)
         self.counter.used += 1
         inside = np.zeros(len(wanted))
@@ -399,6 +401,7 @@ class NearlyDiagonalSystem(DenseSystem):
                 break
             step = square / curvature
             beta, f, before = beta + step * direction, f + step * product, square
+        self._slow = True
         return super().target(free, upper, ridge, wanted)
 
 

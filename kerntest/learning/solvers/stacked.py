@@ -7,9 +7,6 @@ filled up to the size of the largest with rows of no cost, which are never free.
 A few steps of pairs of coefficients, as many as there are rows, show which rows are free and which at their bounds; from there
 nearly all problems are settled by one to three systems of the active set method. What is not begins again with more steps of
 pairs, and what is left is for the solver of single problems.
-
-Problems of some hundred rows are solved one by one, with little around their systems: from the rows that the means of the
-classes leave within their margins, about half of all, seven systems lead to the third of them that are support vectors.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import lapack
 
 from kerntest.learning.solvers.pairs import LEAST_CURVATURE
 from kerntest.learning.solvers.problem import AT_BOUND, ROUNDING, Solution
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.problem import Problem
 
 # Problems of at most so many rows are stacked, so many entries of their matrices at once: they stay in the cache of a core.
 MOST_ROWS, ENTRIES = 64, 2**18
@@ -45,9 +40,6 @@ STEPS = 1, 4
 PATIENCE = 3
 # Coefficients within this share of a bound are taken to be at it after steps of pairs.
 NEAR = 1e-9
-# The first ridge of a problem by itself, in units of the diagonal; it is lowered at once when so few of the free rows are
-# guessed wrong. Where more rows than this share are free, other ways are faster.
-FIRST_RIDGE, NEARLY, MOST_FREE, SINGLE_PATIENCE, NEARLY_DIAGONAL = 0.03, 0.1, 0.6, 6, 5.0
 
 
 class Stack(NamedTuple):
@@ -102,74 +94,6 @@ def solve_stack(stack: Stack, tolerance: float) -> dict[int, Solution]:
         if not len(left):
             break
     return found
-
-
-def solve_single(K: Array, problem: Problem, tolerance: float) -> Solution | None:
-    """Return the certified solution with margins of 1 and the sum 0 where the active set method finds it, else None.
-
-    See `active_set.active_set`, whose steps these are, with two ridges. Cost: some 7 systems, of half of the rows at first.
-    """
-    y, C, diagonal = problem.signs, problem.costs, float(K.diagonal().max())
-    # The whole is nearly a multiple of the identity: most rows are support vectors, and products with it are faster.
-    if float(np.vdot(K, K)) < NEARLY_DIAGONAL * len(K) * diagonal**2:
-        return None
-    free, upper = _from_means(K, y, C)
-    bounds, reach, last = y * C, diagonal * C, False
-    ridge, end = FIRST_RIDGE * diagonal, float(_last_ridge(C.max(), diagonal, tolerance))
-    bounded, product, systems, fewest, patience = np.zeros(len(y)), np.zeros(len(y)), 0, len(y) + 1, SINGLE_PATIENCE
-    while True:
-        change = upper * bounds - bounded
-        changed, chosen = change.nonzero()[0], free.nonzero()[0]
-        if not 0 < len(chosen) <= MOST_FREE * len(y) or patience < 0:
-            return None
-        if len(changed):
-            product, bounded = product + change[changed] @ K.take(changed, axis=0), bounded + change
-        rows, right = K.take(chosen, axis=0), np.ones((2, len(chosen)))
-        np.subtract(y[chosen], product[chosen], out=right[0])
-        A = rows.take(chosen, axis=1)
-        A.reshape(-1)[:: len(A) + 1] += ridge
-        _, solved, failed = lapack.dposv(A.T, right.T, lower=1, overwrite_a=1, overwrite_b=1)
-        if failed:
-            return None
-        systems += 1
-        b = (float(solved[:, 0].sum()) + float(bounded.sum())) / float(solved[:, 1].sum())
-        own = solved[:, 0] - b * solved[:, 1]
-        f = product + own @ rows
-        a, z = y[chosen] * own, 1.0 - y * (f + b)
-        high = a > C[chosen]
-        leaving, violation = high | (a < 0), np.where(upper, ridge * C - z, z)
-        violation[chosen] = 0.0
-        back = violation > (0.1 * tolerance if last else min(NEARLY, 10.0 * ridge * float(C.max())))
-        wrong = int(np.count_nonzero(leaving)) + int(np.count_nonzero(back))
-        if not wrong and last:
-            break
-        patience = SINGLE_PATIENCE if wrong < fewest else patience - 1
-        fewest = min(fewest, wrong)
-        free[chosen[leaving]], upper[chosen[high]] = False, True
-        jumping = back & (violation > reach)
-        free |= back & ~jumping
-        upper ^= back
-        upper &= ~free
-        if not last and wrong <= NEARLY * len(chosen):
-            last, ridge, fewest, patience = True, end, len(y) + 1, SINGLE_PATIENCE
-    beta = bounded
-    beta[chosen] = own
-    feasible = problem.feasible(beta)
-    changed = np.flatnonzero(feasible - beta)
-    f += (feasible - beta)[changed] @ K[changed]
-    found = problem.certified(feasible, f, tolerance=tolerance, iterations=systems, method="active set alone")
-    return found if found.converged else None
-
-
-def _from_means(K: Array, y: Array, C: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which rows are free and which at their upper bound by the function that has the means of the classes at -1 and 1."""
-    means = np.where(y > 0, 1.0 / np.count_nonzero(y > 0), -1.0 / np.count_nonzero(y < 0))
-    f = K @ means
-    above, below = float(f @ np.maximum(means, 0.0)), -float(f @ np.minimum(means, 0.0))
-    scale = min(2.0 / (above - below), float((C / np.abs(means)).min())) if above > below else 0.0
-    slack = 1.0 - scale * y * (f - 0.5 * (above + below))
-    upper = slack > C * K.diagonal()
-    return (slack > 0) & ~upper, upper
 
 
 def _by_pairs(stack: Stack, steps: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
