@@ -199,7 +199,9 @@ class _Solver:
             guess = self._by_pairs(K, copies=_many_copies(K))
             if guess is not None:
                 return guess
-        return self._first(K, problem, full=rank >= HIGH_RANK, last=True), 0.0, True
+        # In regressions every row is there twice.
+        classes = not problem.total and bool((problem.margins == 1.0).all())
+        return self._first(K, problem, full=rank >= (HIGH_RANK if classes else FULL_RANK), last=True), 0.0, True
 
     def _not_all_bounded(self, K: Array) -> bool:
         return self.largest * self.n * float(K.mean()) > INSIDE
