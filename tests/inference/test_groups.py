@@ -214,6 +214,10 @@ def test_by_features_the_smallest_corrected_p_value_stands_for_all_groups():
     assert {pair.method for pair in result.pairs} == {"features"}
     assert result.p_value == min(pair.p_adjusted for pair in result.pairs)
     assert result.statistic is None
+    assert any("no test of all groups together" in text for text in result.warnings)
+    with pytest.raises(UndecidedError, match="no pair can be tested: x, group = a has 12 rows") as caught:
+        mmd_test(frame_of(), by="group", method="features")
+    assert "method='exact' takes fewer rows" in caught.value.hint
 
 
 def test_groups_of_one_row_and_rows_without_a_group_are_left_out_and_told():

@@ -130,6 +130,10 @@ def _compared(
     each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads))
     all_groups = None if samples.pooled is None else _AllGroups.of(comparison, samples, samples.pooled)
     ready = [_prepared(each, samples.tables[a], samples.tables[b]) for a, b in pairs]
+    if all_groups is None and samples.by is not None:
+        way_out = f"{option('method', 'exact')} has one"
+        told = "by features there is no test of all groups together, and the smallest corrected p-value of a pair stands for it"
+        warnings = (*warnings, f"{told}; {way_out}")
     if all_groups is None:
         left_out = [one.pooled.warnings for one in ready if isinstance(one, Compared)]
         warnings = (
@@ -249,8 +253,11 @@ def _result(
     made = [pair for pair in pairs if pair.p_adjusted is not None]
     results = [found for _, found in tested if found is not None]
     if not made:
+        fewer = f"; {option('method', 'exact')} takes fewer rows" if comparison.way.method == "features" else ""
         raise UndecidedError(
-            f"no pair can be tested: {pairs[0].note}", hint="give more rows, or other columns", code="undecided.groups"
+            f"no pair can be tested: {pairs[0].note}",
+            hint=f"give more rows, or other columns{fewer}",
+            code="undecided.groups",
         )
     rejected = sum(pair.reject for pair in made)
     columns = tuple(dict.fromkeys(name for one in results for name in one.columns))

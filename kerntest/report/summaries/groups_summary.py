@@ -62,7 +62,7 @@ def groups_summary(result: GroupsResult) -> Summary:
     """Return a comparison of several samples in words."""
     lines = [("columns", name_list(result.columns))]
     if result.by is not None:
-        lines.append(("groups", name_list([f"{one.name} ({one.n:,})" for one in result.groups])))
+        lines.append(("groups", name_list([f"{one.name} ({one.n})" for one in result.groups])))
     if result.kernel is not None and result.null is not None and result.statistic is not None:
         lines.append(("kernel", visible(shortened_kernel(result.kernel))))
         lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
