@@ -54,7 +54,7 @@ FREE, ALMOST_NOTHING = 3, 1e-10
 ENOUGH, DENSITY_STEPS, HALVINGS = 0.01, 60, 12
 # Newton steps are at most so long, end when they are short against the errors of estimation, 1 / sqrt(n), and leave pairs
 # without curvature where they are.
-LONGEST_STEP, SETTLED, FLAT, STEPS = 0.3, 0.03, 0.02, 50
+LONGEST_STEP, SETTLED, FLAT, STEPS = 0.3, 0.03, 0.02, 150
 # They end, too, when the likelihood has not risen by so many nats in so many steps.
 LEAST_RISE, PATIENCE = 0.05, 3
 # Of the descent on HSIC: steps, the share of the first value that a step must gain, and landmarks a bandwidth apart.
