@@ -133,6 +133,8 @@ def test_lambda_has_the_largest_correlation_of_the_first_pair_left_out():
     tried = {one.lambda_: one.correlation for one in result.lambdas}
     assert list(tried) == list(cca_fit.SHARES)
     assert tried[result.lambda_] == max(tried.values()) == result.pairs[0].left_out == result.correlation
+    # Of linear functions of a column each none changes with it: of equal ones the largest is chosen.
+    assert train_cca(table, x_columns="x1", y_columns="y1", kernel="linear").lambda_ == 1.0
     alone = train_cca(table, x_columns=x, y_columns=y, lambda_=0.1)
     assert (alone.lambda_, alone.lambdas) == (0.1, ())
     assert alone.correlation == pytest.approx(tried[0.1], abs=1e-9)
