@@ -15,7 +15,8 @@ from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
 from kerntest.inference.method import ByFeatures, Way
-from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
+from kerntest.inference.relabelling.designs import designed, different_relabellings
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, read_two, without_missing
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
@@ -93,9 +94,11 @@ class Comparison:
         """Return the rows of two tables that are used, and the kernels that judge them."""
         options, tables = self.run.options, tables.with_gaps(self.reading.missing)
         used, dropped = without_missing(tables.tables, self.reading.missing)
+        used, design, lost = designed(tables, used, self.reading)
+        dropped += lost
         pooled = pool(*used)
-        sample = lay_out(pooled, options.scale)
-        chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
+        sample = lay_out(pooled, options.scale, design)
+        chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample, options))
         family = chooser.family(self.kernel, self.bandwidth, single=options.null != "permutation")
         return Compared(tables, used, dropped, pooled, sample, chooser, family)
 
@@ -130,6 +133,8 @@ class Comparison:
             left_out=pooled.left_out,
             minimum=minimum,
             explanation=explanation,
+            **self.reading.design,
+            units=None if sample.design is None else sample.design.n_units,
             warnings=(*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings),
             subject=self.subject,
         )

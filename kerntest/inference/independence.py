@@ -14,7 +14,8 @@ from kerntest.inference import exact
 from kerntest.inference.explain.cross_covariance import spectral_verdict
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
 from kerntest.inference.method import ByFeatures, Way
-from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
+from kerntest.inference.relabelling.designs import clusters_of
+from kerntest.inference.relabelling.permuted_pairs import ClusteredVariables, TwoSeries, TwoVariables
 from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, read_pair
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.kernels.elementary import moved_to_origin
@@ -67,6 +68,7 @@ def hsic_test(
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
+    cluster: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     **csv: Unpack[CsvWords],
@@ -137,6 +139,9 @@ def hsic_test(
         Numeric columns to take as categories.
     missing : "error", "drop" or "indicator"
         Refuse missing values on either side, leave out their rows, or take them as information, as in `mmd_test`.
+    cluster : str, optional
+        The column that says which rows belong together, such as those of a patient. A side that is constant within
+        clusters moves between them; else clusters of one size exchange their rows.
     threads : int, optional
         All processors by default.
     progress : callable, optional
@@ -190,6 +195,7 @@ def hsic_test(
         f"{option('bandwidth')} of several values": not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
         option("witness"): witness is not None,
         option("plot"): plot is not None,
+        option("cluster"): cluster is not None,
     }
     beside = {
         option("null", null): null in {"permutation", "pearson"},
@@ -199,8 +205,21 @@ def hsic_test(
     kernels = kernel_x, kernel_y
     single = options.null != "permutation" or statistic != "hsic"
     way = Way.of(method, features, exact_only, kernels=kernels, bandwidth=bandwidth, single=single, beside=beside)
-    sides = {"x_columns": x_columns, "y_columns": y_columns}
-    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides)
+    sides: Any = {"x_columns": x_columns, "y_columns": y_columns}
+    reading = Reading(
+        columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides, cluster=cluster
+    )
+    others_than = {
+        option("null", null): options.null != "permutation",
+        option("statistic", statistic): statistic != "hsic",
+        option("time-series", True): time_series,
+        option("resampling", "random"): resampling == "random",
+    }
+    for odd in [one for one, there in others_than.items() if there and cluster is not None]:
+        said = f"{option('cluster', cluster)} says which relabellings there are, and {odd} takes others"
+        raise UsageError(said, hint=f"leave out {odd}", code="usage.design")
+    # Of clusters permutations are random.
+    options = options if cluster is None else replace(options, resampling="random")
 
     def by_features(x: Any, y: Any, why: Sequence[str] = ()) -> IndependenceResult:
         from kerntest.inference.features import product_sums, two_passes  # noqa: PLC0415 - few need them
@@ -224,6 +243,10 @@ def hsic_test(
     paired = pair_up(groups, missing, scale)
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))
+    if cluster is not None:
+        test = ClusteredVariables(
+            options, run.engine, progress, test.points, *clusters_of(groups, paired.origin, cluster)
+        )
     if time_series:
         _refuse_gaps(paired, groups)
         test = TwoSeries(options, run.engine, progress, test.points, min_lag)

@@ -37,6 +37,8 @@ from kerntest.kernels.base import Array, Columns, Points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kerntest.inference.relabelling.designs import Design
+
 
 Estimator: TypeAlias = Literal["unbiased", "biased"]
 NullMethod: TypeAlias = Literal["permutation", "moments", "gamma", "spectral", "pearson"]
@@ -93,6 +95,19 @@ class Reading:
     csv: CsvOptions = AS_USUAL
     x_columns: Patterns = None
     y_columns: Patterns = None
+    cluster: str | None = None
+    paired: str | None = None
+    strata: str | None = None
+
+    @property
+    def design(self) -> dict[str, str | None]:
+        """The columns of a design, by the options that name them."""
+        return {"cluster": self.cluster, "paired": self.paired, "strata": self.strata}
+
+    @property
+    def apart(self) -> list[str]:
+        """The columns that say what belongs together, and are not compared."""
+        return [name for name in self.design.values() if name is not None]
 
 
 class Groups(NamedTuple):
@@ -175,6 +190,7 @@ class Sample(Variable):
 
     labels: Labels
     origin: NDArray[np.intp]
+    design: Design | None = None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -211,8 +227,8 @@ def read_two(x: Any, y: Any, reading: Reading) -> Groups:
 
 def matched(x: Table, y: Table, reading: Reading) -> tuple[Table, Table, tuple[str, ...]]:
     """Return two tables with their shared columns, and what was left out."""
-    wanted: Any = {name: getattr(reading, name) for name in ("columns", "exclude", "common", "categorical")}
-    return match_tables(x, y, **wanted)
+    wanted: Any = {name: getattr(reading, name) for name in ("columns", "common", "categorical")}
+    return match_tables(x, y, exclude=[*split_patterns(reading.exclude), *reading.apart], **wanted)
 
 
 def names_apart(tables: Sequence[Table]) -> tuple[str, str]:
@@ -237,7 +253,7 @@ def _missing_in(tables: Sequence[Table]) -> tuple[dict[str, int], list[str]]:
     return counts, [table.names[0] for table in tables if len(table.names) == 1]
 
 
-def lay_out(pooled: Arranged, scale: Scale) -> Sample:
+def lay_out(pooled: Arranged, scale: Scale, design: Design | None = None) -> Sample:
     """Return the pooled rows scaled, in ascending order of their values, columns compared in the order of their names.
 
     What is drawn at random afterwards depends on the rows as a set, so that the test is exact for every single seed, and
@@ -251,7 +267,9 @@ def lay_out(pooled: Arranged, scale: Scale) -> Sample:
     order = np.lexsort([labels, *(columns[name] for name in sorted(names, reverse=True))])
     placed = replace(pooled, numeric=pooled.numeric[order], codes=pooled.codes[order])
     origin = np.where(order < pooled.n_x, order, order - pooled.n_x)
-    return Sample.of(placed, scale, labels=labels[order], origin=origin)
+    if design is not None:
+        design = design._replace(units=design.units[order], strata=design.strata[order])
+    return Sample.of(placed, scale, labels=labels[order], origin=origin, design=design)
 
 
 # Two variables, or more
@@ -283,7 +301,7 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
         list(dict.fromkeys([*first.names, *second.names])),
         " or ".join(dict.fromkeys((first.name, second.name))),
     )
-    excluded = set(match_names(reading.exclude, every, where))
+    excluded = set(match_names([*split_patterns(reading.exclude), *reading.apart], every, where))
     if not is_all(reading.columns):
         excluded |= {*every} - {*match_names(reading.columns, every, where)}
     free = [[name for name in table.names if name not in excluded] for table in sources]

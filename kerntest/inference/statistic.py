@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import Engine, enough_for, one_blas_thread
+from kerntest.kernels.base import DensePairs
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
 from kerntest.matrices.passes import sum_tiles, sweep
@@ -25,9 +26,12 @@ from kerntest.matrices.passes import sum_tiles, sweep
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from kerntest.inference.relabelling.designs import Design
     from kerntest.inference.sides import Estimator, Labels
     from kerntest.kernels.base import Array, Kernel, Points
 
+# Rows of units that are compared with each other at once.
+UNITS = 400
 # One correlation of two columns of factors costs about what one line of lags does on both sides.
 CORRELATIONS_PER_ROW = 1.0
 
@@ -187,11 +191,16 @@ class LabelMatrix(NamedTuple):
         return centred_inner(product, crossed, totals, self.n_x + self.n_y, hollow=self.hollow)
 
 
-def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) -> Effect:
+def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine, design: Design | None = None) -> Effect:
     """Return how far two samples are apart: 1 is the label of X, 0 that of Y; at least two rows of each.
+
+    With strata s of a design it is the mean of mu_x - mu_y of each, weighted by m_s n_s / (m_s + n_s). The unbiased estimate
+    leaves out pairs of rows of one cluster, or of one pair, and the standard error is that of sums over these.
 
     Cost: O(n^2 p / 2) time, O(n) memory; O(n r^2) time for a matrix of low rank r.
     """
+    if design is not None:
+        return _within_strata(kernel, points, labels, engine, design)
     in_x = labels == 1
     n_x, n_y = int(in_x.sum()), int((~in_x).sum())
     product, total_square = _swept(kernel, points, np.column_stack([in_x, np.ones(n_x + n_y)]), engine)
@@ -209,6 +218,69 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
     error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 else math.nan
     effect = _label_effect(LabelMatrix(n_x, n_y, "unbiased"), unbiased, total_square, to_all @ to_all, to_all.sum())
     return Effect(unbiased, biased, effect, error, witness)
+
+
+def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engine, design: Design) -> Effect:
+    """Return the same under a design, by means over pairs of rows of different units. Cost: O(n^2 (p + S) / 2) time for S strata."""
+    cells = 2 * design.strata + labels
+    count = 2 * int(design.strata.max()) + 2
+    member, diagonal = np.eye(count)[cells], kernel.diagonal(points)
+    product, total_square = _swept(kernel, points, member, engine)
+    counts = member.sum(axis=0)
+    n_y, n_x = counts.reshape(-1, 2).T
+    shares = n_x * n_y / (n_x + n_y)
+    shares /= shares.sum()
+    signed = np.stack([-shares, shares], axis=1).ravel()
+    whole = product + diagonal[:, None] * member
+    together, of_unit = (
+        unit_sums(kernel, points, design.units, cells, count),
+        unit_sums(None, points, design.units, cells, count),
+    )
+    sums, own, pairs = (member.T @ some for some in (whole, together, np.broadcast_to(counts, member.shape)))
+    unbiased = float(signed @ means_apart(sums, own, pairs, member.T @ of_unit) @ signed)
+    biased = float(signed @ (sums / pairs) @ signed)
+    biased = max(biased, 0.0) if kernel.positive_definite else biased
+    # The witness function at each row, its unit left out of the means.
+    witness = means_apart(whole, together, np.broadcast_to(counts, whole.shape), of_unit) @ signed
+    centred = (signed / counts)[cells] * (witness - (member.T @ witness / counts)[cells])
+    variance = 4.0 * float(np.square(np.bincount(design.units, weights=centred)).sum())
+    error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 else math.nan
+    label, to_all = LabelMatrix(int(n_x.sum()), int(n_y.sum()), "unbiased"), product.sum(axis=1)
+    effect = _label_effect(label, unbiased, total_square, to_all @ to_all, to_all.sum())
+    return Effect(unbiased, biased, effect, error, witness)
+
+
+def means_apart(sums: Array, own: Array, pairs: Array, own_pairs: Array) -> Array:
+    """Return means over pairs of rows of different units, from sums and numbers of all and of those of the same unit.
+
+    Of all pairs where there are no others.
+    """
+    apart = pairs > own_pairs
+    return np.asarray(np.where(apart, sums - own, sums) / np.where(apart, pairs - own_pairs, pairs))
+
+
+def unit_sums(
+    kernel: Kernel | None, points: Points, units: NDArray[np.intp], parts: NDArray[np.intp], count: int
+) -> Array:
+    """Return the sums of each row of a kernel over the rows of its own unit in each part, shape (n, count).
+
+    Without a kernel their numbers. Cost: O(n (p + UNITS)) time, or O(m^2) for each unit of m > UNITS rows.
+    """
+    order = np.argsort(units, kind="stable")
+    sorted_units, placed, found = units[order], points.take(order), np.zeros((len(units), count))
+    ends = np.append(np.flatnonzero(np.diff(sorted_units)) + 1, len(units))
+    start = 0
+    while start < len(units):
+        # Whole units of some rows together, or one that has more.
+        stop = int(ends[max(np.searchsorted(ends, start + UNITS, side="right") - 1, np.searchsorted(ends, start + 1))])
+        for first in range(start, stop, UNITS):
+            rows, columns = slice(first, min(first + UNITS, stop)), slice(start, stop)
+            same = (sorted_units[rows, None] == sorted_units[columns]).astype(np.float64)
+            if kernel is not None:
+                same *= kernel.evaluate(DensePairs(placed.take(rows), placed.take(columns)))
+            found[order[rows]] = same @ np.eye(count)[parts[order[columns]]]
+        start = stop
+    return found
 
 
 def _label_effect(label: LabelMatrix, unbiased: float, squares: float, squared_rows: float, total: float) -> float:

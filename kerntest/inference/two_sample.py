@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.errors import one_of, option, positive, telling
+from kerntest.errors import UsageError, one_of, option, positive, telling
 from kerntest.inference import exact
 from kerntest.inference.comparison import Comparison
 from kerntest.inference.family import BandwidthOption, check_bandwidth
@@ -60,6 +60,9 @@ def mmd_test(
     common: bool = False,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
+    cluster: str | None = None,
+    paired: str | None = None,
+    strata: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     method: Method = "auto",
@@ -131,6 +134,15 @@ def mmd_test(
         Refuse missing values, leave out their rows, or take them as information: a column of numbers with gaps becomes
         two, the number, gaps filled with the mean of both tables, and whether it is there; in one of categories "missing"
         is one more.
+    cluster : str, optional
+        The column that says which rows belong together, such as those of a patient: relabellings move them together. Each
+        cluster is in one of both tables.
+    paired : str, optional
+        The column that says which rows of x and of y are of the same case, as before and after: relabellings exchange
+        these.
+    strata : str, optional
+        The column within whose values rows are compared, such as a shop or a machine: relabellings stay within, and the
+        statistic is the weighted mean of the differences there, so that a change of their mix alone changes nothing.
     threads : int, optional
         All processors by default.
     progress : callable, optional
@@ -208,7 +220,15 @@ def mmd_test(
     if min_effect is not None:
         positive("min_effect", min_effect)
     reading = Reading(
-        columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv, seed=seed)
+        columns,
+        exclude,
+        common=common,
+        categorical=categorical,
+        missing=missing,
+        csv=CsvOptions.of(**csv, seed=seed),
+        cluster=cluster,
+        paired=paired,
+        strata=strata,
     )
     exact_only = {
         option("explain", True): explain,
@@ -216,7 +236,13 @@ def mmd_test(
         option("plot"): plot is not None,
     }
     exact_only[option("resampling", "random")] = resampling == "random"
+    exact_only |= {option(name): one is not None for name, one in reading.design.items()}
     single = options.null != "permutation"
+    others_than = [option("null", null)] * single + [option("resampling", "random")] * (resampling == "random")
+    if reading.apart and others_than:
+        asked = next(option(name) for name, one in reading.design.items() if one is not None)
+        said = f"{asked} says which relabellings there are, and {others_than[0]} takes others"
+        raise UsageError(said, hint=f"leave out {others_than[0]}", code="usage.design")
     way = Way.of(method, features, exact_only, kernels=(kernel,), bandwidth=bandwidth, single=single)
     files = None
     if witness is not None or plot is not None:

@@ -11,7 +11,8 @@ from kerntest.engines.plan import added
 from kerntest.inference.explain.cross_covariance import MOST_COLUMNS, SMALL_RANK
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
-from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TILE, TOGETHER_ROWS
+from kerntest.inference.relabelling.designs import BLOCKS
+from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_ROWS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive

@@ -34,7 +34,7 @@ def test_every_command_and_every_option_has_its_help(command):
 def test_help_shows_defaults_topics_and_exit_codes(kerntest):
     text = kerntest("mmd", "--help").out
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    told = "Groups:Test:Columns and rows:How CSV is written:Where they differ:Computing:Output:Other:"
+    told = "Groups:Test:Rows that belong together:Columns and rows:How CSV is written:Where they differ:Computing:Output:Other:"
     notes = "How to read the result:Groups:Several kernels:Nulls:"
     assert "".join(headings) == f"Example:Arguments:{told}{notes}Exit codes:Examples:"
     squeezed = " ".join(text.split())

@@ -83,7 +83,7 @@ def joined(result):
         ("method", "feature", "^method must be auto or exact or features, not 'feature'$"),
         ("resampling", "shift", "^resampling must be (blocks|shifts) or random, not 'shift'$"),
         ("scale", "standardise", "^scale must be standardize or none, not 'standardise'$"),
-        ("missing", "dorp", "^missing must be error or drop, not 'dorp'$"),
+        ("missing", "dorp", "^missing must be error or drop or indicator, not 'dorp'$"),
         ("threads", 0, "^threads must be at least 1, not 0$"),
         ("threads", "2", "^threads must be at least 1, not '2'$"),
         *(("bandwidth", one, f"^bandwidth must be auto or median, not '{one}'$") for one in ("medain", "3")),

@@ -17,13 +17,11 @@ from kerntest.errors import UndecidedError
 from kerntest.inference import exact
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
-from kerntest.inference.relabelling import permuted_blocks, permuted_pairs, shifts
+from kerntest.inference.relabelling import designs, permuted_blocks, permuted_pairs, shifts
+from kerntest.inference.relabelling.designs import MANY_SPLITS, BlockedRows, splits_of
 from kerntest.inference.relabelling.permuted_blocks import (
-    MANY_SPLITS,
-    BlockedRows,
     TwoSamples,
     random_orders,
-    splits_of,
 )
 from kerntest.inference.relabelling.permuted_pairs import TwoVariables
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
@@ -340,7 +338,7 @@ def test_two_samples_in_any_parts(parts, monkeypatch):
     """Blocks larger than a tile; and matrices of low rank, beside one that has no factor."""
     if parts == "large blocks":
         for name, value in (("TILE", 7), ("BLOCKS", 6), ("FEWEST", 2)):
-            monkeypatch.setattr(permuted_blocks, name, value)
+            monkeypatch.setattr(permuted_blocks if name == "TILE" else designs, name, value)
     else:
         monkeypatch.setattr(permuted_blocks, "FEW_ROWS", 10)
     rng = np.random.default_rng(0)

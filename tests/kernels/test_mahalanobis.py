@@ -11,7 +11,7 @@ from tolerances import STATISTIC, assert_close
 import kerntest
 from kerntest import KernelPCA, KernelRidge, hsic_test, mmd_test
 from kerntest.errors import ModelError, UndecidedError
-from kerntest.inference.relabelling.permuted_blocks import BlockedRows
+from kerntest.inference.relabelling.designs import BlockedRows
 from kerntest.learning.model_file import read_model
 
 

@@ -35,7 +35,7 @@ _PAIRS = ("hsic_pairs", record.ScreenResult)
 # By the option that asks for it.
 MODES = {
     "": Mode(*_TEST, "time_series min_lag"),
-    "--time-series": Mode(*_TEST, "statistic null permutations resampling features"),
+    "--time-series": Mode(*_TEST, "statistic null permutations resampling features cluster"),
     "--pairwise": Mode(*_PAIRS, "target"),
     "--target": Mode(*_PAIRS, "x_columns y_columns"),
     "--select": Mode("hsic_select", record.SelectionResult),
@@ -78,6 +78,7 @@ _HINTS = (
     ("scale", "", "columns are always standardised here"),
     ("kernel_x kernel_y", "", "--kernel is the kernel of all columns here"),
     ("witness", "", f"--witness {_ONE_PAIR} --witness FILE`"),
+    ("cluster", "", f"--cluster {_ONE_PAIR} --cluster NAME`"),
     ("statistic", "", f"--statistic {_ONE_PAIR} --statistic coco`"),
 )
 
@@ -200,6 +201,14 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
     "--time-series",
     is_flag=True,
     help="Rows are in the order of time: shift one series against the other instead of relabelling rows.",
+)
+@common.option(
+    "--cluster",
+    topic="Test",
+    shell_complete=common.columns_named,
+    metavar="NAME",
+    help="Column that says which rows belong together, such as a patient: a side that is constant within clusters moves "
+    "between them; else clusters of one size exchange their rows.",
 )
 @_series(
     "--min-lag",

@@ -28,6 +28,7 @@ MANUAL = Manual(
         "species.png",
         "Each group against one of them": "kerntest mmd iris.csv --by species --reference setosa",
         "Several files, each against the first": "kerntest mmd before.csv after.csv same_week.csv --fail-on reject",
+        "Orders of the same payment compared with each other": "kerntest mmd before.csv after.csv --strata payment",
         "Choose the kernel and its bandwidth": "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel "
         "'gaussian(1.5)'",
         "Where do they differ?": "kerntest mmd before.csv after.csv --explain --plot drift.png",
@@ -69,6 +70,9 @@ MANUAL = Manual(
 
 _test = partial(common.option, topic="Test")
 _where = partial(common.option, topic="Where they differ")
+_together = partial(
+    common.option, topic="Rows that belong together", shell_complete=common.columns_named, metavar="NAME"
+)
 
 
 @click.command(cls=ComputingCommand, manual=MANUAL)
@@ -106,6 +110,19 @@ _where = partial(common.option, topic="Where they differ")
     metavar="D",
     help="Reject only if MMD is surely at least D: its lower confidence bound at level 1 - alpha, at the median "
     "bandwidth unless the kernel is given.",
+)
+@_together(
+    "--cluster",
+    help="Column that says which rows belong together, such as a patient, session or shop: they are relabelled together. "
+    "Each cluster is in one of both files.",
+)
+@_together(
+    "--paired",
+    help="Column that says which rows of X and of Y are the same case, such as before and after: these change places.",
+)
+@_together(
+    "--strata",
+    help="Column within whose values rows are compared, such as a shop: a change of their mix alone is no difference.",
 )
 @common.option("--common", is_flag=True, topic=common.ROWS, help="Use the columns that both files have.")
 @common.TABLE

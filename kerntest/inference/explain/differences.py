@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,11 @@ from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
-from kerntest.inference.relabelling.permuted_blocks import (
-    BLOCKS,
-    BlockedRows,
-    TwoSamples,
-    different_relabellings,
-    relabelled_sums,
-)
+from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, different_relabellings
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.screens.many_pairs import step_down
 from kerntest.inference.sides import names_apart
-from kerntest.inference.statistic import effect_of_levels
+from kerntest.inference.statistic import discrepancy, effect_of_levels
 from kerntest.inference.work_of_tests import Step, blocked_bytes, step_of_test
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points
@@ -72,7 +68,7 @@ def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Tabl
     """
     sample, options, parts = test.sample, test.options, parts_of_explanation(test.sample)
     columns, first, told = len(sample.names), columns_left_out(sample), part_of(test.progress, 1, parts)
-    blocks = BlockedRows.of(sample.labels, options.seed)
+    blocks = BlockedRows.of(sample.labels, options.seed, sample.design)
     relabellings = blocks.relabellings(options.permutations, options.seed)
     work = partial(_column_alone, test, blocks, relabellings, BandwidthChooser(sample.points, options.seed))
     found = []
@@ -155,11 +151,16 @@ def _column_alone(
     held = held.reshape(len(rows), size).astype(np.float64)
     sums = np.stack([held @ (held.T if K is None else K @ held.T) - np.diag(rows) for K in matrices])
     diagonals = np.broadcast_to(rows.astype(np.float64), sums.shape[:2])
-    relabelled = relabelled_sums(sums, diagonals, test.label, blocks, relabellings, engine=Engine(1))
+    points = Points.of(values[codes]) if place < p else sample.with_columns({place}).points
+    alone = replace(test, engine=Engine(1))
+    relabelled = alone.over_blocks(kernels, points, (sums, diagonals), blocks, relabellings)
     z, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
     clearest = first_of(z[:, 0], np.arange(len(z)))
     in_y, in_x = (np.bincount(codes[sample.labels == side], minlength=size).astype(np.float64) for side in (0, 1))
-    return str(kernels[clearest]), z.max(axis=0), effect_of_levels(matrices[clearest], in_x, in_y)
+    effect = effect_of_levels(matrices[clearest], in_x, in_y)
+    if sample.design is not None:
+        effect = discrepancy(kernels[clearest], points, sample.labels, Engine(1), sample.design).effect_size
+    return str(kernels[clearest]), z.max(axis=0), effect
 
 
 def levels(values: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -195,7 +196,7 @@ def _p_value(sample: Sample, options: Options, engine: Engine, progress: Progres
 
 def _family(sample: Sample, options: Options) -> Family:
     """Return the kernels of the default test of a sample."""
-    chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
+    chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample, options))
     return chooser.family("auto", "auto", single=False)
 
 

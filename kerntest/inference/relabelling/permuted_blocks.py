@@ -1,29 +1,34 @@
-"""Two samples under permutations of whole blocks of rows, or of all rows.
+"""Two samples under permutations of whole blocks of rows, as `designs` says, or of all rows.
 
-The rows of X and of Y, each in random order, are cut into blocks of one size. Permuting the blocks is a group of
-relabellings, so that the p-value over random members of it, or over all of them, is exact (Domingo-Enrich, Dwivedi and
-Mackey 2025, "Cheap permutation testing"). With M_ab the sum of a kernel over the rows of block a against those of b,
-its diagonal left out, and u = 1 for the blocks that a relabelling g puts into X,
+With M_ab the sum of a kernel over the rows of block a against those of b, its diagonal left out, and u = 1 for the blocks
+that a relabelling g puts into X,
 
     <K, B_g> = c2 u'Mu + 2 c1 u'M1 + c0 1'M1 + (a sum over the diagonal of K)
 
-so that each kernel value is computed once whatever the number of relabellings, and F kernels share the distances.
+so that each kernel value is computed once whatever the number of relabellings, and F kernels share the distances. Where
+relabellings change the numbers of rows, or move them within strata s only, the statistic is made of its own numbers:
+
+    MMD^2 = w'Mw + what makes it unbiased,    w = pi_s (u / m_s - (1 - u) / n_s),    pi_s ~ m_s n_s / (m_s + n_s)
+
+with m_s and n_s rows of X and Y, which is the label centred within strata: a change of their mix alone changes nothing.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, enough_for, of_triangle
-from kerntest.errors import counted
+from kerntest.errors import UndecidedError, counted, option
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Resampling, Sample
-from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy
+from kerntest.inference.relabelling.designs import BlockedRows, ways_of
+from kerntest.inference.sides import ORDER_STREAM, Labels, Resampling, Sample
+from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy, means_apart, unit_sums
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
@@ -39,17 +44,8 @@ if TYPE_CHECKING:
 
     from kerntest.inference.family import Family
 
-# Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
-# grows no further (measured).
-BLOCKS, FEWEST = 200, 32
-# Blocks of a file that relabellings move, where it has many more rows than the other; its other rows keep their file.
-MOST = 512
 # Rows of a tile. Smaller ones would stay in the second-level cache, and threads would wait for the interpreter (measured).
 TILE = 400
-# So many different relabellings are all used, however few were asked for: then the p-value hangs on no seed.
-ALL = 5000
-# More ways to choose rows than anybody can ask for, which there are from so many of twice as many on.
-MANY_SPLITS, MANY_CHOSEN = 10**11, 20
 # Relabellings of blocks, and of all rows, that are summed by one product.
 TOGETHER, TOGETHER_ROWS = 1024, 256
 
@@ -78,11 +74,12 @@ class TwoSamples(ExactTest):
 
     def effect(self, kernels: tuple[Kernel, ...]) -> Effect:
         """Return what a kernel measures."""
-        return discrepancy(kernels[0], self.sample.points, self.sample.labels, self.engine)
+        sample = self.sample
+        return discrepancy(kernels[0], sample.points, sample.labels, self.engine, sample.design)
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all kernels over shared relabellings: permuted blocks of rows, or of rows if asked for."""
-        kernels, sample, options = family.kernels, self.sample, self.options
+        kernels, sample, options, design = family.kernels, self.sample, self.options, self.sample.design
         points, n = sample.points, len(sample.points)
         left_out, diagonals = np.zeros(len(kernels)), [kernel.diagonal(points) for kernel in kernels]
         resampling, complete = "random permutations", False
@@ -90,13 +87,16 @@ class TwoSamples(ExactTest):
             if options.resampling == "random":
                 sums = self._by_rows(kernels, at_least)
             else:
-                blocks = BlockedRows.of(sample.labels, options.seed)
+                blocks = BlockedRows.of(sample.labels, options.seed, sample.design)
                 moved = blocks.relabellings(at_least, options.seed)
                 between, left_out = self._between_blocks(kernels, blocks)
                 own = np.stack([blocks.summed(diagonal) for diagonal in diagonals])
-                sums = relabelled_sums(between, own, self.label, blocks, moved, engine=self.engine)
-                if len(moved) == splits_of(n, sample.sizes[0]):
-                    resampling, complete = record.ALL_PERMUTATIONS, True
+                sums = self.over_blocks(kernels, points, (between, own), blocks, moved)
+                complete = len(moved) == ways_of(sample)
+                if design is not None:
+                    resampling = f"all {design.words}" if complete else design.words
+                elif complete:
+                    resampling = record.ALL_PERMUTATIONS
                 elif blocks.free < n:
                     resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
         # A sum over all pairs of rows, their labels not centred, before the sums over rows are taken out.
@@ -104,9 +104,47 @@ class TwoSamples(ExactTest):
         # The trace of what a factor leaves out, times the norm of B, bounds what it could add.
         tolerances += left_out * math.sqrt(self.label.squared_norm)
         # Samples of one size may change places.
-        ties = 2 if complete and self.label.n_x == self.label.n_y else 1
-        used = sums.shape[1]
-        return Relabelled(sums, tolerances, resampling, used, ties / used, MORE_ROWS if complete else MORE)
+        used, way_out = sums.shape[1], MORE_ROWS if complete else MORE
+        ties = int(np.count_nonzero((moved == ~moved[0]).all(axis=1))) + 1 if complete else 1
+        if design is not None and ties / used > options.alpha:
+            raise UndecidedError(
+                f"{counted(used, 'relabelling')} by {design.words} cannot give a p-value below {ties / used:.2g}, and "
+                f"alpha is {options.alpha:g}",
+                hint=f"more {'clusters' if not design.swaps else 'pairs'} would; or a larger {option('alpha')}",
+                code="undecided.floor",
+            )
+        return Relabelled(sums, tolerances, resampling, used, ties / used, way_out)
+
+    def over_blocks(
+        self,
+        kernels: Sequence[Kernel],
+        points: Points,
+        sums: tuple[Array, Array],
+        blocks: BlockedRows,
+        moved: NDArray[np.bool_],
+    ) -> Array:
+        """Return <K_f, B_g> for every kernel f and relabelling g of the moved blocks, shape (F, R). Cost: O(F R b^2) time.
+
+        From sums as of `block_sums`, and those of the diagonal of every kernel matrix over each block.
+        """
+        design, fixed = self.sample.design, blocks.in_x[blocks.free :]
+        labels = [
+            np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
+            for part in (moved[start : start + TOGETHER] for start in range(0, len(moved), TOGETHER))
+        ]
+
+        def of_kernel(member: int) -> Array:
+            matrix, diagonal = (some[member] for some in sums)
+            if design is not None:
+                matrix = (matrix + matrix.T) / 2.0 + np.diag(diagonal)
+                among = (points, design.units, blocks.of_rows(), len(blocks.in_x))
+                units = [blocks.summed(unit_sums(kernel, *among)) for kernel in (kernels[member], None)]
+                return np.concatenate([own_sums(some, matrix, units, blocks, self.label) for some in labels])
+            rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
+            return np.concatenate([label_sums(some, some @ matrix, rows, diagonal, self.label) for some in labels])
+
+        # Small products of matrices that are here: on threads of this process.
+        return np.stack(list(self.engine.here.map(of_kernel, range(len(kernels)))))
 
     def _between_blocks(self, kernels: Sequence[Kernel], blocks: BlockedRows) -> tuple[Array, Array]:
         """Return the sums over pairs of blocks, shape (F, b, b), and the trace that factors leave out of each matrix.
@@ -170,18 +208,6 @@ class TwoSamples(ExactTest):
         return sums
 
 
-def different_relabellings(labels: Labels, options: Options) -> int:
-    """Return how many different relabellings a test has: as many as were asked for, or as there are splits of its rows."""
-    splits = splits_of(len(labels), int(labels.sum()))
-    return splits if splits <= ALL else min(options.permutations, splits)
-
-
-def splits_of(n: int, chosen: int) -> int:
-    """Return in how many ways so many of n rows can be chosen, or 10^11 if there are more: of many rows that has 10^5 digits."""
-    few = min(chosen, n - chosen)
-    return min(math.comb(n, min(few, MANY_CHOSEN)), MANY_SPLITS)
-
-
 def random_orders(labels: Labels, orders: int, seed: int) -> tuple[NDArray[np.intp], list[Labels]]:
     """Return a random order of the rows, and the labels along it in `orders` orders of which the first is the true one."""
     rng = np.random.default_rng((seed, ORDER_STREAM))
@@ -203,55 +229,29 @@ def label_sums(labels: Array, times_labels: Array, rows: Array, diagonal: Array,
     return sums
 
 
-class BlockedRows(NamedTuple):
-    """The rows of two samples in blocks.
+def own_sums(labels: Array, matrix: Array, units: Sequence[Array], blocks: BlockedRows, label: LabelMatrix) -> Array:
+    """Return <K, B_g> for labels g of blocks within strata, shape (R, b), each normalised by its own numbers of rows.
 
-    `order` says which row stands at each place, block after block, those first that are moved: `free` of them, all of one
-    size. `starts`, shape (b + 1,), says where each block starts, and n.
+    From the sums of K over pairs of blocks, and those over pairs of rows of one unit with the numbers of such pairs.
     """
-
-    order: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    in_x: NDArray[np.bool_]
-    free: int
-
-    @classmethod
-    def of(cls, labels: Labels, seed: int) -> BlockedRows:
-        """Return the rows in random blocks, by sizes alone as many as `BLOCKS` says."""
-        order = np.random.default_rng((seed, ORDER_STREAM)).permutation(len(labels))
-        sides = [order[labels[order] == label] for label in (1, 0)]
-        n = [len(side) for side in sides]
-        size = max(1, min(-(-sum(n) // BLOCKS), min(n) // FEWEST))
-        free = [min(count // size, MOST) for count in n]
-        moved = [side[: count * size] for side, count in zip(sides, free, strict=True)]
-        kept = [side[count * size :] for side, count in zip(sides, free, strict=True)]
-        # Rows that keep their file are one block of it.
-        sizes = [size] * sum(free) + [len(rows) for rows in kept if len(rows)]
-        in_x = np.repeat([True, False, True, False], [*free, *(min(len(rows), 1) for rows in kept)])
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        return cls(np.concatenate([*moved, *kept]), starts, in_x, sum(free))
-
-    def summed(self, values: Array) -> Array:
-        """Return the sums over each block of numbers or vectors, one a row."""
-        return np.asarray(np.add.reduceat(values[self.order], self.starts[:-1], axis=0))
-
-    def relabellings(self, at_least: int, seed: int) -> NDArray[np.bool_]:
-        """Return which of the moved blocks are in X, shape (R, free), the observed ones first.
-
-        All ways to choose them where there are at most 5,000, or as many as are asked for; else random ones.
-        """
-        observed = self.in_x[: self.free]
-        in_x = int(observed.sum())
-        if math.comb(self.free, in_x) <= max(at_least, ALL):
-            # The observed blocks of X come first in the order of the places, hence first among the combinations.
-            chosen = np.array(list(combinations(range(self.free), in_x)), dtype=np.intp)
-            moved = np.zeros((len(chosen), self.free), dtype=np.bool_)
-            np.put_along_axis(moved, chosen, values=True, axis=1)
-            return moved
-        rng = np.random.default_rng((seed, ORDER_STREAM, 1))
-        moved = rng.permuted(np.tile(observed, (at_least, 1)), axis=1)
-        moved[0] = observed
-        return moved
+    weights, corrections = np.zeros_like(labels), np.zeros(len(labels))
+    of_strata = [np.flatnonzero(blocks.strata == one) for one in range(int(blocks.strata.max()) + 1)]
+    rows = [np.stack([u @ m, (1.0 - u) @ m]) for u, m in ((labels[:, c], blocks.sizes[c]) for c in of_strata)]
+    shares = np.stack([m * n / (m + n) for m, n in rows])
+    shares /= shares.sum(axis=0)
+    for places, (m, n), share in zip(of_strata, rows, shares, strict=True):
+        u, v = labels[:, places], 1.0 - labels[:, places]
+        weights[:, places] = u * (share / m)[:, None] - v * (share / n)[:, None]
+        if not label.hollow:
+            continue
+        own, together, number = (some[np.ix_(places, places)] for some in (matrix, *units))
+        # Only of pairs rows of one unit are on both sides.
+        crossed = [(u, v, m * n, -2.0)] if blocks.swaps else []
+        for left, right, pairs, times in [(u, u, m * m, 1.0), (v, v, n * n, 1.0), *crossed]:
+            every, same, count = (np.einsum("gb,gb->g", left @ one, right) for one in (own, together, number))
+            corrections += times * share**2 * (means_apart(every, same, pairs, count) - every / pairs)
+    sums: Array = np.einsum("gb,gb->g", weights @ matrix, weights) + corrections
+    return sums / label.factor
 
 
 def block_sums(
@@ -265,8 +265,11 @@ def block_sums(
     Cost: O(n^2 (p + F) / 2) time, O(F b^2) memory. Sums have a fixed order.
     """
     engine, count = enough_for(engine, len(kernels) * len(points) ** 2 / 2), len(blocks.in_x)
+    if not blocks.even:
+        engine = engine.here
     placed = points.take(blocks.order).by_columns().sent(engine)
     tiles = _tiles(blocks, TILE * placed.scale)
+    summed = _summed if blocks.even else partial(_summed_unevenly, blocks)
 
     def strip(number: int) -> Array:
         """Return the sums over the blocks of a tile and those from its first on, shape (F, blocks of the tile, ...)."""
@@ -278,9 +281,9 @@ def block_sums(
             pairs.halve_bandwidths()
             for member, kernel in enumerate(kernels):
                 values = kernel.evaluate(pairs)
-                found = _summed(values, high, others.stop - others.start)
+                found = summed(values, own, others)
                 # A tile above the diagonal stands for its mirror image too.
-                alone = np.diag(np.diagonal(values).reshape(high, -1).sum(axis=1)) if columns is rows else -found
+                alone = np.diag(summed(np.diagonal(values)[:, None], own, None)[:, 0]) if columns is rows else -found
                 found = found - alone
                 sums[member, :, others.start - own.start : others.stop - own.start] += found
         return sums
@@ -292,9 +295,9 @@ def block_sums(
 
 
 def _tiles(blocks: BlockedRows, most: int) -> list[tuple[slice, slice]]:
-    """Return the rows and the blocks of tiles: whole blocks of one size, or parts of a block that is larger than a tile."""
+    """Return the rows and the blocks of tiles: whole blocks, as many in each, or parts of a block that is larger than a tile."""
     tiles = []
-    together = max(1, most // int(blocks.starts[1]))
+    together = max(1, most // int(blocks.sizes[: blocks.free].max()))
     # Equally large ones: what stands below the diagonal in those on it is computed for nothing.
     together = -(-blocks.free // -(-blocks.free // together))
     number = 0
@@ -307,37 +310,21 @@ def _tiles(blocks: BlockedRows, most: int) -> list[tuple[slice, slice]]:
     return tiles
 
 
-def _summed(values: Array, high: int, wide: int) -> Array:
-    """Return the sums over high x wide equal parts of a matrix."""
+def _summed(values: Array, down: slice, across: slice | None) -> Array:
+    """Return the sums over equal parts of the rows of a matrix, and of its columns, as many as there are blocks."""
     h, w = values.shape
+    high, wide = down.stop - down.start, w if across is None else across.stop - across.start
     some: Array = values if high == h else values.reshape(high, h // high, w).sum(axis=1)
     # As a product: the sums of `sum` over so few neighbours take ten times as long.
     return some if wide == w else some.reshape(high, wide, w // wide) @ np.ones_like(some, shape=w // wide)
 
 
-def relabelled_sums(
-    sums: Array,
-    diagonals: Array,
-    label: LabelMatrix,
-    blocks: BlockedRows,
-    relabellings: NDArray[np.bool_],
-    *,
-    engine: Engine,
-) -> Array:
-    """Return <K_f, B_g> for every kernel f and relabelling g of the moved blocks, shape (F, R). Cost: O(F R b^2) time.
-
-    From sums as of `block_sums`, and the diagonal of every kernel matrix, summed over each block.
-    """
-    fixed = blocks.in_x[blocks.free :]
-    labels = [
-        np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
-        for part in (relabellings[start : start + TOGETHER] for start in range(0, len(relabellings), TOGETHER))
-    ]
-
-    def of_kernel(member: int) -> Array:
-        matrix = sums[member]
-        rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
-        return np.concatenate([label_sums(some, some @ matrix, rows, diagonals[member], label) for some in labels])
-
-    # Small products of matrices that are here: on threads of this process.
-    return np.stack(list(engine.here.map(of_kernel, range(len(sums)))))
+def _summed_unevenly(blocks: BlockedRows, values: Array, down: slice, across: slice | None) -> Array:
+    """Return the same over blocks of any sizes."""
+    for axis, some in enumerate((down, across)):
+        if some is not None and some.stop - some.start > 1:
+            starts = blocks.starts[some] - blocks.starts[some.start]
+            values = np.add.reduceat(values, starts, axis=axis)
+        elif some is not None:
+            values = values.sum(axis=axis, keepdims=True)
+    return values

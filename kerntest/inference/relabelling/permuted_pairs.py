@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, UsageError, option
+from kerntest.errors import UndecidedError, UsageError, counted, option
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlations_needed,
@@ -207,16 +207,23 @@ class TwoVariables(ExactTest):
 
         return list(self.engine.here.map(member, family.sides()[side]))
 
+    def _matrices(self, family: Family) -> list[Array]:
+        """Return the matrices of all kernels of x and of y, of which those of y are permuted, shape (F, m, m)."""
+        return [
+            np.stack([centred_matrix(kernel(points), self.options.estimator) for kernel in kernels])
+            for kernels, points in zip(family.sides(), self.points, strict=True)
+        ]
+
+    def _permutations(self, at_least: int) -> list[NDArray[np.intp]]:
+        """Return which row of y is paired with each row of x, the identity first."""
+        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
+        return [np.arange(self.n), *(rng.permutation(self.n) for _ in range(at_least - 1))]
+
     def _permuted(self, family: Family, at_least: int) -> Array:
         """Return <A, B> of all pairs when row p(i) of y is paired with row i of x, for the identity and random p."""
-        n, sides, estimator = self.n, family.sides(), self.options.estimator
-        left, right = (
-            np.stack([centred_matrix(kernel(points), estimator) for kernel in kernels])
-            for kernels, points in zip(sides, self.points, strict=True)
-        )
-        left = left.reshape(-1, n * n)
-        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
-        every = [np.arange(n), *(rng.permutation(n) for _ in range(at_least - 1))]
+        left, right = self._matrices(family)
+        left = left.reshape(len(left), -1)
+        every = self._permutations(at_least)
         parts = [every[start : start + TOGETHER] for start in range(0, len(every), TOGETHER)]
 
         def work(part: Sequence[NDArray[np.intp]]) -> Array:
@@ -268,6 +275,83 @@ class SeveralSamples(TwoVariables):
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for a kernel that sees nothing; that of the groups is nobody's choice."""
         return degenerate(kernels[0])
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredVariables(TwoVariables):
+    """x and y over rows of which some belong together: `units`, shape (n,), are codes of clusters from 0.
+
+    A side that is constant within clusters moves between them: with A centred, <A, B_p> is the sum over pairs of clusters
+    of the sums of A there times B. Where neither is, clusters of one size exchange their rows.
+    """
+
+    units: NDArray[np.intp]
+    words: str
+
+    usual: ClassVar[Resampling] = "random"
+
+    @property
+    def _constant(self) -> int | None:
+        """Which side is constant within clusters."""
+        first = np.unique(self.units, return_index=True)[1][self.units]
+        for side in (1, 0):
+            numeric, codes = self.points[side].numeric, self.points[side].codes
+            if bool((numeric == numeric[first]).all() and (codes == codes[first]).all()):
+                return side
+        return None
+
+    def different(self, relabellings: int) -> int:
+        """Return how many of so many relabellings can be different."""
+        sizes = np.bincount(self.units)
+        counts = [len(sizes)] if self._constant is not None else np.bincount(sizes).tolist()
+        # Of some 20 clusters there are more than anybody can ask for.
+        return min(relabellings, math.prod(math.factorial(min(count, 20)) for count in counts))
+
+    def relabelled(self, family: Family, at_least: int) -> Relabelled:
+        """Return <A, B> of all pairs under at least so many relabellings, in the time of random permutations or less."""
+        found = super().relabelled(family, at_least)
+        if found.floor > self.options.alpha:
+            raise UndecidedError(
+                f"{counted(found.different, 'relabelling')} of clusters cannot give a p-value below {found.floor:.2g}, and "
+                f"alpha is {self.options.alpha:g}",
+                hint="more clusters would"
+                + (
+                    ""
+                    if self._constant is not None
+                    else ", or clusters of one size, or a side that is constant within them"
+                ),
+                code="undecided.floor",
+            )
+        return found._replace(resampling=self.words)
+
+    def _matrices(self, family: Family) -> list[Array]:
+        """Return sums over pairs of clusters of the side that stays, and one entry of each of the other."""
+        side = self._constant
+        if side is None:
+            return super()._matrices(family)
+        whole, member = super()._matrices(family), np.eye(int(self.units.max()) + 1)[self.units]
+        first = np.unique(self.units, return_index=True)[1]
+        own = np.stack([kernel(self.points[side].take(first)) for kernel in family.sides()[side]])
+        summed = np.stack([member.T @ one @ member for one in whole[1 - side]])
+        return [summed, own] if side == 1 else [own, summed]
+
+    def _permutations(self, at_least: int) -> list[NDArray[np.intp]]:
+        """Return which cluster, or which row of one of its size, takes the place of each."""
+        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
+        sizes = np.bincount(self.units)
+        if self._constant is not None:
+            return [np.arange(len(sizes)), *(rng.permutation(len(sizes)) for _ in range(at_least - 1))]
+        # In each cluster its rows stand in random order.
+        order = rng.permutation(self.n)
+        order = order[np.argsort(self.units[order], kind="stable")]
+        of_size = [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
+        every = [np.arange(self.n)]
+        for _ in range(at_least - 1):
+            p = np.empty(self.n, dtype=np.intp)
+            for rows in of_size:
+                p[rows] = rng.permutation(rows)
+            every.append(p)
+        return every
 
 
 @dataclass(frozen=True, eq=False)

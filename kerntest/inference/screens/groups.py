@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Paired
 
 # Why a pair alone cannot be tested while others can.
-UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left", "undecided.degenerate_kernel"}
+UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left"}
+UNTESTABLE |= {"undecided.degenerate_kernel", "undecided.floor"}
 # Different warnings of pairs that are told; each pair has its own in the record.
 WARNINGS_TOLD = 4
 # Steps of progress.
@@ -128,7 +129,11 @@ def _compared(
     enough = math.ceil(2 * len(pairs) / options.alpha * (1.0 - 1e-12))
     own = replace(options, permutations=max(options.permutations, enough))
     each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads))
-    all_groups = None if samples.pooled is None else _AllGroups.of(comparison, samples, samples.pooled)
+    all_groups = (
+        None
+        if samples.pooled is None or comparison.reading.apart
+        else _AllGroups.of(comparison, samples, samples.pooled)
+    )
     ready = [_prepared(each, samples.tables[a], samples.tables[b]) for a, b in pairs]
     if all_groups is None and samples.by is not None:
         way_out = f"{option('method', 'exact')} has one"

@@ -168,7 +168,7 @@ def hsic_pairs(
     one_of("correction", correction, tuple(PROCEDURES))
     check_policy(missing)
     files = Files(None, plot)
-    sides = {"x_columns": x_columns, "y_columns": y_columns}
+    sides: Any = {"x_columns": x_columns, "y_columns": y_columns}
     reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides)
     shared = _Pairs(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
     target = shared.choose(target)

@@ -73,7 +73,9 @@ def groups_of(
         raise UsageError(said, hint=hint, code="usage.no_columns", where=place)
     _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
     warnings = lost_rows(f"{table.name}, column {by!r}", lost, table.n_rows, {by: lost}, [by])
-    used = check_usable(table.select(others))
+    # What belongs together is not compared, but known in every pair.
+    apart = [name for name in table.select(reading.apart).names if name not in others]
+    used = check_usable(table.select([*others, *apart]))
     if reading.missing == "error":
         apply_missing(used.take(~column.missing), "error")
     of_kind, column = column.kind, as_text(column)

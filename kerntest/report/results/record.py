@@ -458,6 +458,10 @@ class TwoSampleResult(StatisticResult):
         p_value <= alpha and, where a minimum effect was asked for, that it is reached.
     minimum_effect, explanation : optional
         Where they were asked for.
+    cluster, paired, strata : str or None
+        The columns that say which rows move together, are pairs, or are compared with each other.
+    units : int or None
+        Clusters, or pairs.
     method : str
         "exact", or "features": every kernel value replaced by that of explicit features.
     approximation : Approximation or None
@@ -477,6 +481,10 @@ class TwoSampleResult(StatisticResult):
     family: FamilyRecord | None
     minimum_effect: MinimumEffect | None = None
     explanation: Explanation | None = None
+    cluster: str | None = None
+    paired: str | None = None
+    strata: str | None = None
+    units: int | None = None
     method: str = "exact"
     approximation: Approximation | None = None
 

@@ -1,0 +1,319 @@
+"""Which relabellings of two samples there are: blocks of their rows that change places whole.
+
+The rows of X and of Y, each in random order, are cut into blocks of one size. Permuting the blocks is a group of
+relabellings, so that the p-value over random members of it, or over all of them, is exact (Domingo-Enrich, Dwivedi and
+Mackey 2025, "Cheap permutation testing"). Where rows belong together, as those of a patient do, a block is one cluster or
+some; within strata, blocks of one stratum change places; of pairs the two sides of some pairs do.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from kerntest.data.column_types import as_text
+from kerntest.data.columns import laid_below
+from kerntest.errors import DataError, UsageError, counted, option
+from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Column, Table
+    from kerntest.inference.sides import Groups, Reading
+    from kerntest.kernels.base import Array
+
+# Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
+# grows no further (measured). Of strata each has the share of the least, but this many.
+BLOCKS, FEWEST, FEWEST_OF_STRATUM = 200, 32, 4
+# Blocks of a file that relabellings move, where it has many more rows than the other; its other rows keep their file.
+MOST = 512
+# So many different relabellings are all used, however few were asked for: then the p-value hangs on no seed.
+ALL = 5000
+# More ways to choose rows than anybody can ask for, which there are from so many of twice as many on.
+MANY_SPLITS, MANY_CHOSEN = 10**11, 20
+
+
+class Design(NamedTuple):
+    """What moves together, and within what, of the rows of two samples.
+
+    `units`, shape (n,), are clusters, each in one sample; with `swaps` they are in both, and their rows of X and of Y change
+    places. `strata`, shape (n,), are codes from 0; a unit is in one of them. `words` say what relabellings do.
+    """
+
+    units: NDArray[np.intp]
+    strata: NDArray[np.intp]
+    swaps: bool
+    words: str
+
+    @property
+    def n_units(self) -> int | None:
+        """How many clusters, or pairs, there are; None where rows move one by one."""
+        units = int(self.units.max()) + 1
+        return units if units < len(self.units) else None
+
+    def ways(self, labels: Labels) -> int:
+        """Return how many relabellings there are, or 10^11 if there are more."""
+        if self.swaps:
+            return int(min(2 ** min(int(self.units.max()) + 1, 40), MANY_SPLITS))
+        _, first = np.unique(self.units, return_index=True)
+        counts = np.bincount(self.strata[first]), np.bincount(self.strata[first], weights=labels[first])
+        ways = 1
+        for n, n_x in np.array(counts, dtype=np.intp).T.tolist():
+            ways = min(ways * splits_of(n, n_x), MANY_SPLITS)
+        return ways
+
+
+def ways_of(sample: Sample) -> int:
+    """Return how many relabellings two samples have, or 10^11 if there are more."""
+    if sample.design is not None:
+        return sample.design.ways(sample.labels)
+    return splits_of(len(sample.labels), int(sample.labels.sum()))
+
+
+def different_relabellings(sample: Sample, options: Options) -> int:
+    """Return how many different relabellings a test has: as many as were asked for, or all there are."""
+    ways = ways_of(sample)
+    return ways if ways <= ALL else min(options.permutations, ways)
+
+
+def splits_of(n: int, chosen: int) -> int:
+    """Return in how many ways so many of n rows can be chosen, or 10^11 if there are more: of many rows that has 10^5 digits."""
+    few = min(chosen, n - chosen)
+    return min(math.comb(n, min(few, MANY_CHOSEN)), MANY_SPLITS)
+
+
+class BlockedRows(NamedTuple):
+    """The rows of two samples in blocks.
+
+    `order` says which row stands at each place, block after block, those first that are moved: `free` of them. `starts`,
+    shape (b + 1,), says where each block starts, and n; `in_x` and `strata`, shape (b,), what it is part of. With `swaps`
+    every two of the moved ones are the sides of the same pairs.
+    """
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    in_x: NDArray[np.bool_]
+    strata: NDArray[np.intp]
+    free: int
+    swaps: bool = False
+
+    @classmethod
+    def of(cls, labels: Labels, seed: int, design: Design | None = None) -> BlockedRows:
+        """Return the rows in random blocks, by sizes alone as many as `BLOCKS` says."""
+        n, rng = len(labels), np.random.default_rng((seed, ORDER_STREAM))
+        if design is None:
+            none = np.zeros(n, dtype=np.intp)
+            return cls._cut(np.arange(n), labels, none, rng)
+        if not design.swaps:
+            return cls._cut(design.units, labels, design.strata, rng)
+        order = rng.permutation(int(design.units.max()) + 1)
+        together = -(-len(order) // BLOCKS)
+        bundle = np.empty(len(order), dtype=np.intp)
+        bundle[order] = np.arange(len(order)) // together
+        block = 2 * bundle[design.units] + (labels == 0)
+        sizes = np.bincount(block)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        in_x = np.arange(len(sizes)) % 2 == 0
+        strata = np.zeros(len(sizes), dtype=np.intp)
+        return cls(np.argsort(block, kind="stable"), starts, in_x, strata, len(sizes), swaps=True)
+
+    @classmethod
+    def _cut(
+        cls, units: NDArray[np.intp], labels: Labels, strata: NDArray[np.intp], rng: np.random.Generator
+    ) -> BlockedRows:
+        """Return units of one sample each in random blocks of some units of one stratum."""
+        _, first, units = np.unique(units, return_index=True, return_inverse=True)
+        order = rng.permutation(len(first))
+        label, stratum = labels[first][order], strata[first][order]
+        count = int(stratum.max()) + 1
+        fewest = FEWEST if count == 1 else max(FEWEST_OF_STRATUM, FEWEST // count)
+        moved: list[tuple[NDArray[np.intp], int]] = []
+        kept: list[tuple[NDArray[np.intp], int]] = []
+        told: tuple[list[tuple[bool, int]], list[tuple[bool, int]]] = [], []
+        for one in range(count):
+            sides = [order[(label == side) & (stratum == one)] for side in (1, 0)]
+            size = max(1, min(-(-len(order) // BLOCKS), min(map(len, sides)) // fewest))
+            for side, in_x in zip(sides, (True, False), strict=True):
+                free = min(len(side) // size, MOST)
+                if free:
+                    moved.append((side[: free * size], size))
+                    told[0].extend([(in_x, one)] * free)
+                # Rows that keep their file are one block of it.
+                if free * size < len(side):
+                    kept.append((side[free * size :], len(side) - free * size))
+                    told[1].append((in_x, one))
+        placed = np.concatenate([some for some, _ in (*moved, *kept)])
+        height = np.concatenate([np.full(len(some) // size, size) for some, size in (*moved, *kept)])
+        rank = np.empty(len(placed), dtype=np.intp)
+        rank[placed] = np.arange(len(placed))
+        sizes = np.add.reduceat(np.bincount(units)[placed], np.concatenate([[0], np.cumsum(height)[:-1]]))
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        in_x, of_block = np.array([*told[0], *told[1]], dtype=np.intp).T
+        return cls(np.argsort(rank[units], kind="stable"), starts, in_x == 1, of_block, len(told[0]))
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """How many rows each block has, shape (b,)."""
+        return np.diff(self.starts)
+
+    def of_rows(self) -> NDArray[np.intp]:
+        """Return the block of each row, shape (n,)."""
+        found = np.empty(len(self.order), dtype=np.intp)
+        found[self.order] = np.repeat(np.arange(len(self.in_x)), self.sizes)
+        return found
+
+    @property
+    def even(self) -> bool:
+        """Whether all moved blocks have one size."""
+        return bool((self.sizes[: self.free] == self.starts[1]).all())
+
+    def summed(self, values: Array) -> Array:
+        """Return the sums over each block of numbers or vectors, one a row."""
+        return np.asarray(np.add.reduceat(values[self.order], self.starts[:-1], axis=0))
+
+    def relabellings(self, at_least: int, seed: int) -> NDArray[np.bool_]:
+        """Return which of the moved blocks are in X, shape (R, free), the observed ones first.
+
+        All ways to choose them where there are at most 5,000, or as many as are asked for; else random ones.
+        """
+        rng = np.random.default_rng((seed, ORDER_STREAM, 1))
+        moved = np.zeros((at_least, self.free), dtype=np.bool_)
+        if self.swaps:
+            pairs = self.free // 2
+            if 2 ** min(pairs, 60) <= max(at_least, ALL):
+                swapped = np.array(list(product([False, True], repeat=pairs)), dtype=np.bool_)
+            else:
+                swapped = rng.random((at_least, pairs)) < 0.5
+                swapped[0] = False
+            return np.stack([~swapped, swapped], axis=2).reshape(len(swapped), self.free)
+        observed, strata = self.in_x[: self.free], self.strata[: self.free]
+        groups = [np.flatnonzero(strata == one) for one in range(int(strata.max()) + 1)]
+        ways = math.prod(math.comb(len(some), int(observed[some].sum())) for some in groups)
+        if ways <= max(at_least, ALL):
+            # The observed blocks of X come first in the order of the places, hence first among the combinations.
+            each = [self._chosen(some, int(observed[some].sum())) for some in groups]
+            chosen = [np.concatenate(some) for some in product(*each)]
+            moved = np.zeros((ways, self.free), dtype=np.bool_)
+            np.put_along_axis(moved, np.array(chosen, dtype=np.intp), values=True, axis=1)
+            return moved
+        for some in groups:
+            moved[:, some] = rng.permuted(np.tile(observed[some], (at_least, 1)), axis=1)
+        moved[0] = observed
+        return moved
+
+    @staticmethod
+    def _chosen(places: NDArray[np.intp], count: int) -> Iterator[NDArray[np.intp]]:
+        """Yield all ways to choose so many of some places."""
+        for chosen in combinations(places.tolist(), count):
+            yield np.array(chosen, dtype=np.intp)
+
+
+# From columns to a design
+
+
+def designed(
+    groups: Groups, used: tuple[Table, Table], reading: Reading
+) -> tuple[tuple[Table, Table], Design | None, tuple[str, ...]]:
+    """Return the rows of two tables that take part, what of them moves together, and what to warn of.
+
+    Of a design the rows of X come first. Without options that ask for one there is none.
+    """
+    cluster, paired, strata = reading.design.values()
+    asked = {name: value for name, value in reading.design.items() if value is not None}
+    if not asked:
+        return used, None, ()
+    if paired is not None and len(asked) > 1:
+        others = next(option(name, [value]) for name, value in asked.items() if name != "paired")
+        told = f"{option('paired', [paired])} and {others} exclude each other: a pair is a stratum of its own"
+        raise UsageError(told, hint=f"leave out {others}", code="usage.design")
+    n_x = used[0].n_rows
+    codes = {name: _codes(groups, used, value, option(name, [value])) for name, value in asked.items()}
+    kept, warnings = np.ones(n_x + used[1].n_rows, dtype=bool), []
+    if cluster is not None and len(both := _shared(codes["cluster"], n_x)):
+        row = int(np.flatnonzero(codes["cluster"][:n_x] == both[0])[0])
+        said = (
+            f"{counted(len(both), 'cluster')} of {cluster!r} {'has' if len(both) == 1 else 'have'} rows in both tables"
+        )
+        hint = f"{option('paired', [cluster])} compares rows of the same cluster with each other"
+        where = {**used[0].where(row), "column": cluster}
+        raise DataError(
+            f"{said} (the first in {used[0].name}, {used[0].place(row)})", hint=hint, code="data.clusters", where=where
+        )
+    for name, what in (("paired", "partner"), ("strata", "row of their stratum")):
+        if name in asked:
+            here = np.isin(codes[name], _shared(codes[name], n_x))
+            if not here.any():
+                said = f"no value of {asked[name]!r} is in both {' and '.join(one.name for one in used)}"
+                raise DataError(
+                    said, hint="check that they are spelt alike", code="data.design", where={"column": asked[name]}
+                )
+            if lost := int(np.count_nonzero(kept & ~here)):
+                warnings.append(f"{counted(lost, 'row')} without a {what} in the other table ({asked[name]}) left out")
+            kept &= here
+    used = used[0].take(np.flatnonzero(kept[:n_x])), used[1].take(np.flatnonzero(kept[n_x:]))
+    codes = {name: np.unique(some[kept], return_inverse=True)[1] for name, some in codes.items()}
+    rows = np.arange(int(kept.sum()))
+    within = codes.get("strata", np.zeros_like(rows))
+    units = codes.get("cluster", codes.get("paired", rows))
+    if cluster is not None and strata is not None:
+        least, most = np.full(units.max() + 1, len(rows)), np.full(units.max() + 1, -1)
+        np.minimum.at(least, units, within)
+        np.maximum.at(most, units, within)
+        if parted := int(np.count_nonzero(least < most)):
+            said = f"{counted(parted, 'cluster')} of {cluster!r} {'is' if parted == 1 else 'are'} in several strata of {strata!r}"
+            raise DataError(
+                said,
+                hint="a stratum holds whole clusters: name another column",
+                code="data.design",
+                where={"column": strata},
+            )
+    return used, Design(units, within, paired is not None, _words(asked, units, within)), tuple(warnings)
+
+
+def _codes(groups: Groups, used: Sequence[Table], name: str, said: str) -> NDArray[np.intp]:
+    """Return which value of a column each row has, of X, then of Y; refuse missing ones."""
+    columns = [
+        _whole(read, kept, name, said) for read, kept in zip((groups.read[0], groups.read[-1]), used, strict=True)
+    ]
+    if len({column.kind for column in columns}) > 1:
+        columns = list(map(as_text, columns))
+    return np.unique(laid_below(*columns).values, return_inverse=True)[1]
+
+
+def clusters_of(groups: Groups, rows: NDArray[np.intp], name: str) -> tuple[NDArray[np.intp], str]:
+    """Return the cluster of some rows of tables that are read side by side, as codes from 0, and what relabellings do."""
+    holding = next((one for one in groups.read if name in one.names), groups.read[0])
+    column = _whole(holding, holding.take(rows), name, option("cluster", [name]))
+    units = np.unique(laid_below(column).values, return_inverse=True)[1]
+    return units, f"permutations of {int(units.max()) + 1:,} whole clusters ({name})"
+
+
+def _whole(read: Table, kept: Table, name: str, said: str) -> Column:
+    """Return a column of a table in some of its rows; refuse missing values."""
+    column = read[name].take(np.searchsorted(read.numbers(), kept.numbers()))
+    if column.n_missing:
+        row = int(np.argmax(column.missing))
+        told = f"{kept.name}, {kept.place(row)}: no value of {name!r}, which {said} needs"
+        hint = f"{option('where', f'{name} is not missing')} leaves such rows out ({column.n_missing:,} of {kept.n_rows:,})"
+        raise DataError(told, hint=hint, code="data.missing_values", where={**kept.where(row), "column": name})
+    return column
+
+
+def _shared(codes: NDArray[np.intp], n_x: int) -> NDArray[np.intp]:
+    """Return which codes the first rows have, and the others too."""
+    return np.intersect1d(codes[:n_x], codes[n_x:])
+
+
+def _words(asked: Mapping[str, str], units: NDArray[np.intp], strata: NDArray[np.intp]) -> str:
+    """Return what relabellings do."""
+    if "paired" in asked:
+        return f"swaps within {int(units.max()) + 1:,} pairs ({asked['paired']})"
+    of = f"{int(units.max()) + 1:,} whole clusters ({asked['cluster']})" if "cluster" in asked else "rows"
+    within = f" within {int(strata.max()) + 1:,} strata ({asked['strata']})" if "strata" in asked else ""
+    return f"permutations of {of}{within}"

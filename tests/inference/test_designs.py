@@ -1,0 +1,340 @@
+"""Rows that belong together, pairs and strata: relabellings and statistics as their definitions say, and their level."""
+
+import itertools
+import math
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run_process
+from scipy.stats import binom
+
+from kerntest import hsic_test, mmd_test
+from kerntest.data.columns import pool
+from kerntest.engines.engine import Engine
+from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.inference.family import Family
+from kerntest.inference.relabelling.designs import BlockedRows, designed
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples
+from kerntest.inference.relabelling.permuted_pairs import ClusteredVariables
+from kerntest.inference.sides import Options, Reading, lay_out, read_two
+from kerntest.kernels.base import Points
+from kerntest.kernels.text import parse_kernel
+
+
+def clusters(count, first, *, size=4, within=0.3, seed=0, shift=0.0, unequal=False):
+    """Return rows of clusters, alike within, each in one of three shops."""
+    rng = np.random.default_rng((seed, first))
+    sizes = rng.integers(1, 2 * size, count) if unequal else np.full(count, size)
+    centres = rng.normal(size=(count, 2)) + shift
+    rows = np.repeat(centres, sizes, axis=0) + within * rng.normal(size=(sizes.sum(), 2))
+    who = np.repeat(np.arange(count) + first, sizes)
+    return pd.DataFrame({"who": who, "shop": [f"s{one % 3}" for one in who], "u": rows[:, 0], "v": rows[:, 1]})
+
+
+def pairs(count, seed=0, shift=0.0, few=0):
+    """Return two measurements of each case, much alike; the second in another order, and some cases in one table only."""
+    rng = np.random.default_rng((seed, 5))
+    cases = 3.0 * rng.normal(size=(count, 2))
+    first, second = (cases + 0.2 * rng.normal(size=cases.shape) for _ in range(2))
+    x = pd.DataFrame({"case": np.arange(count), "u": first[:, 0], "v": first[:, 1]})
+    y = pd.DataFrame({"case": np.arange(count), "u": second[:, 0] + shift, "v": second[:, 1]})
+    return x.iloc[few:], y.sample(frac=1.0, random_state=1)
+
+
+TABLES = {
+    "cluster": (clusters(5, 0, unequal=True), clusters(6, 10, unequal=True)),
+    "paired": pairs(7),
+    "strata": (clusters(6, 0), clusters(8, 10)),
+    "cluster strata": (clusters(9, 0, unequal=True), clusters(12, 10, unequal=True)),
+}
+
+
+def columns_of(case):
+    return {
+        "cluster": {"cluster": "who", "exclude": "shop"},
+        "paired": {"paired": "case"},
+        "strata": {"strata": "shop", "exclude": "who"},
+        "cluster strata": {"cluster": "who", "strata": "shop"},
+    }[case]
+
+
+def sample_of(case):
+    """Return the pooled rows of a case as a test sees them."""
+    reading = Reading(**columns_of(case))
+    groups = read_two(*TABLES[case], reading)
+    used, design, _ = designed(groups, groups.tables, reading)
+    return lay_out(pool(*used), "standardize", design)
+
+
+def naive_discrepancy(K, in_x, units, strata, *, hollow):
+    """Return MMD^2 within strata, by double loops: means over pairs of rows of different units, or over all pairs."""
+    total, shares = 0.0, {}
+    for one in set(strata):
+        m, n = (sum(1 for i, s in enumerate(strata) if s == one and in_x[i] == side) for side in (True, False))
+        shares[one] = m * n / (m + n)
+    for s, t in itertools.product(shares, repeat=2):
+        for left, right in itertools.product((True, False), repeat=2):
+            rows = [i for i in range(len(K)) if strata[i] == s and in_x[i] == left]
+            columns = [j for j in range(len(K)) if strata[j] == t and in_x[j] == right]
+            every = [K[i][j] for i in rows for j in columns]
+            apart = [K[i][j] for i in rows for j in columns if units[i] != units[j]]
+            values = apart if hollow and apart else every
+            sign = 1.0 if left == right else -1.0
+            total += sign * shares[s] * shares[t] * math.fsum(values) / len(values)
+    return total / sum(shares.values()) ** 2
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("case", TABLES)
+def test_every_relabelling_has_the_statistic_of_its_labels(case, estimator):
+    sample, kernel = sample_of(case), parse_kernel("gaussian(1)")
+    options = Options(estimator, "permutation", 30, 0.9, "standardize", 0)
+    test = TwoSamples(options, Engine(1), None, sample)
+    relabelled = test.relabelled(Family(((kernel,),)), 30)
+    blocks = BlockedRows.of(sample.labels, 0, sample.design)
+    moved = blocks.relabellings(30, 0)
+    K, hollow = kernel(sample.points).tolist(), estimator == "unbiased"
+    assert relabelled.sums.shape == (1, len(moved))
+    for g in [0, 1, 2, 7, len(moved) - 1]:
+        labels = np.concatenate([moved[g], blocks.in_x[blocks.free :]])[blocks.of_rows()]
+        assert g > 0 or (labels == (sample.labels == 1)).all()
+        wanted = naive_discrepancy(
+            K, labels.tolist(), sample.design.units.tolist(), sample.design.strata.tolist(), hollow=hollow
+        )
+        assert test.factor * relabelled.sums[0, g] == pytest.approx(wanted, abs=1e-12)
+    found = test.effect((kernel,))
+    assert found.estimate(estimator) == pytest.approx(test.factor * relabelled.sums[0, 0], abs=1e-12)
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_units_move_whole_and_within_strata(case):
+    sample = sample_of(case)
+    blocks, design = BlockedRows.of(sample.labels, 3, sample.design), sample.design
+    moved = blocks.relabellings(20, 3)
+    seen = np.array([np.concatenate([one, blocks.in_x[blocks.free :]])[blocks.of_rows()] for one in moved])
+    assert len(np.unique(seen, axis=0)) > 5
+    for labels in seen:
+        if design.swaps:
+            # One row of each pair is in X.
+            assert (np.bincount(design.units, weights=labels) == 1).all()
+            continue
+        for unit in set(design.units.tolist()):
+            assert len(set(labels[design.units == unit].tolist())) == 1
+        _, first = np.unique(design.units, return_index=True)
+        for one in set(design.strata.tolist()):
+            inside = first[design.strata[first] == one]
+            assert labels[inside].sum() == (sample.labels[inside] == 1).sum()
+
+
+def test_all_relabellings_of_few_clusters_or_pairs_are_used():
+    few = mmd_test(clusters(4, 0), clusters(5, 10), cluster="who", exclude="shop")
+    assert (few.null.permutations, few.units) == (math.comb(9, 4), 9)
+    assert few.null.resampling == "all permutations of 9 whole clusters (who)"
+    assert mmd_test(*pairs(7), paired="case").null.permutations == 2**7
+    # All swapped is none swapped: each value of the statistic is there twice.
+    assert mmd_test(*pairs(7, shift=2.0), paired="case").p_value == 2 / 2**7
+    with pytest.raises(UndecidedError, match=r"cannot give a p-value below 0\.1, and alpha is 0.05") as caught:
+        mmd_test(clusters(3, 0), clusters(3, 10), cluster="who", exclude="shop")
+    assert caught.value.code == "undecided.floor"
+
+
+def test_pairs_show_what_is_hidden_by_the_spread_of_cases():
+    x, y = pairs(80, shift=0.3)
+    paired, plain = mmd_test(x, y, paired="case"), mmd_test(x, y, exclude="case")
+    assert paired.p_value == 0.001
+    assert plain.p_value > 0.5
+    assert paired.effect_size > 0
+    assert plain.effect_size == 0
+    assert mmd_test(*pairs(80), paired="case").p_value > 0.05
+
+
+def test_a_change_of_the_mix_of_strata_is_no_difference():
+    rng = np.random.default_rng(2)
+
+    def table(n, share, shift=0.0):
+        shop = np.where(rng.random(n) < share, "north", "south")
+        return pd.DataFrame({"shop": shop, "u": 3.0 * (shop == "north") + rng.normal(size=n) + shift})
+
+    x, y = table(300, 0.8), table(250, 0.3)
+    assert mmd_test(x, y, exclude="shop").p_value == 0.001
+    result = mmd_test(x, y, strata="shop")
+    assert result.p_value > 0.05
+    assert result.effect_size < 0.1
+    assert result.strata == "shop"
+    moved = mmd_test(x, table(250, 0.3, 0.8), strata="shop", explain=True)
+    assert moved.p_value == 0.001
+    assert moved.explanation.columns[0].p_adjusted == pytest.approx(0.001)
+    hidden = mmd_test(x, y, strata="shop", explain=True).explanation.columns[0]
+    assert hidden.p_adjusted > 0.05
+    assert hidden.effect_size < 0.1
+
+
+def test_the_standard_error_is_that_of_clusters():
+    found = []
+    for seed in range(60):
+        x, y = clusters(20, 0, seed=seed, size=6), clusters(20, 100, seed=seed, size=6, shift=1.5)
+        options = {"kernel": "gaussian(2)", "scale": "none", "permutations": 20}
+        plain = mmd_test(x, y, exclude="who,shop", **options)
+        own = mmd_test(x, y, cluster="who", exclude="shop", **options)
+        found.append((own.mmd, own.mmd_standard_error or np.nan, plain.mmd_standard_error or np.nan))
+    mmd, own, plain = np.array(found).T
+    assert np.nanmean(own) == pytest.approx(mmd.std(), rel=0.25)
+    assert np.nanmean(plain) < 0.6 * mmd.std()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", ["clusters", "unequal clusters", "pairs", "strata"])
+def test_the_level_is_kept_where_rows_are_no_independent_draws(case):
+    rejected, plain = 0, 0
+    for seed in range(500):
+        options = {"permutations": 200, "seed": seed, "kernel": "gaussian", "bandwidth": "median"}
+        if case == "pairs":
+            tables, design, without = pairs(40, seed), {"paired": "case"}, "case"
+        elif case == "strata":
+            rng = np.random.default_rng(seed)
+            made = [rng.random(n) < share for n, share in ((150, 0.7), (100, 0.4))]
+            tables = [pd.DataFrame({"s": one, "u": 2.0 * one + rng.normal(size=len(one))}) for one in made]
+            design, without = {"strata": "s"}, "s"
+        else:
+            unequal = case.startswith("unequal")
+            count, size = (60, 5) if unequal else (12, 20)
+            tables = [clusters(count, first, size=size, seed=seed, unequal=unequal) for first in (0, 100)]
+            tables = [one.drop(columns="shop") for one in tables]
+            design, without = {"cluster": "who"}, "who"
+        rejected += mmd_test(*tables, **design, **options).reject
+        plain += mmd_test(*tables, exclude=without, **options).reject
+    low, high = binom.ppf([0.0005, 0.9995], 500, 0.05)
+    assert low <= rejected <= high
+    assert plain > 0.5 * 500 if case != "pairs" else plain < low
+
+
+def test_what_is_no_design_is_refused(tmp_path):
+    x, y = clusters(6, 0), clusters(6, 3)
+    with pytest.raises(
+        DataError, match=r"3 clusters of 'who' have rows in both tables \(the first in x, row 13\)"
+    ) as caught:
+        mmd_test(x, y, cluster="who")
+    assert "paired=" in caught.value.hint
+    with pytest.raises(UsageError, match="exclude each other"):
+        mmd_test(x, y, paired="who", strata="shop")
+    with pytest.raises(DataError, match="no value of 'who' is in both"):
+        mmd_test(x, clusters(6, 50), paired="who")
+    mixed = clusters(8, 50).assign(shop="s1")
+    mixed.loc[:1, "shop"] = "s2"
+    with pytest.raises(DataError, match="1 cluster of 'who' is in several strata of 'shop'"):
+        mmd_test(x, mixed, cluster="who", strata="shop")
+    with pytest.raises(UsageError, match="says which relabellings there are"):
+        mmd_test(x, mixed, cluster="who", null="moments", kernel="gaussian(1)")
+    with pytest.raises(UsageError, match="needs method='exact'"):
+        mmd_test(x, mixed, cluster="who", method="features")
+    lost = mmd_test(*pairs(40, few=3), paired="case")
+    assert lost.warnings[0] == "3 rows without a partner in the other table (case) left out"
+    assert (lost.n_x, lost.n_y, lost.units) == (37, 37, 37)
+    x.loc[5, "who"] = np.nan
+    x.to_csv(tmp_path / "x.csv", index=False)
+    mixed.to_csv(tmp_path / "y.csv", index=False)
+    done = run_process("mmd", "x.csv", "y.csv", "--cluster", "who", cwd=tmp_path)
+    assert done.code == 3
+    assert "line 7: no value of 'who', which --cluster who needs" in done.err
+    assert "--where 'who is not missing'" in done.err
+    words = "mmd", "x.csv", "y.csv", "--cluster", "who", "--exclude", "shop", "--where", "who is not missing"
+    assert run_process(*words, cwd=tmp_path).code == 0
+
+
+def test_missing_values_and_chosen_rows_keep_their_clusters():
+    x, y = clusters(10, 0), clusters(12, 20)
+    for table, row in ((x, 3), (x, 17), (y, 0)):
+        table.loc[row, "u"] = np.nan
+    found = mmd_test(x, y, cluster="who", missing="drop", exclude="shop")
+    expected = mmd_test(x.dropna(), y.dropna(), cluster="who", exclude="shop")
+    assert found.p_value == expected.p_value
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-12)
+    chosen = mmd_test(x, y, cluster="who", missing="drop", exclude="shop", where="who != 4")
+    expected = mmd_test(x[x.who != 4].dropna(), y.dropna(), cluster="who", exclude="shop")
+    assert chosen.statistic == pytest.approx(expected.statistic, rel=1e-12)
+
+
+# Two variables
+
+
+def by_case(count, *, size=5, unequal=False, seed=0, effect=0.0):
+    """Return a dose for each case and several values of each, alike within cases; one of them follows the dose."""
+    rng = np.random.default_rng((seed, 8))
+    sizes = rng.integers(2, 2 * size, count) if unequal else np.full(count, size)
+    dose = rng.normal(size=count)
+    levels = effect * dose + rng.normal(size=count)
+    values = np.repeat(levels, sizes) + 0.3 * rng.normal(size=sizes.sum())
+    return pd.DataFrame({"who": np.repeat(np.arange(count), sizes), "dose": np.repeat(dose, sizes), "value": values})
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("sides", [("dose", "value"), ("value", "dose")])
+def test_a_side_that_is_constant_within_clusters_moves_between_them(sides, estimator):
+    table, n = by_case(6, unequal=True), 0
+    options = Options(estimator, "permutation", 40, 0.9, "standardize", 0, resampling="random")
+    points = [Points.of(table[name].to_numpy()) for name in sides]
+    kernel = parse_kernel("gaussian(1)")
+    test = ClusteredVariables(options, Engine(1), None, tuple(points), table["who"].to_numpy(), "clusters")
+    found = test.relabelled(Family(((kernel, kernel),)), 40).sums[0]
+    first = np.unique(table["who"], return_index=True)[1]
+    place = sides.index("dose")
+    for p, one in zip(test._permutations(40), found, strict=True):
+        moved = list(points)
+        # Cluster c of y stands where c was, or that of x where p takes it.
+        moved[place] = points[place].take(first[p if place else np.argsort(p)][table["who"].to_numpy()])
+        left, right = (kernel(some).tolist() for some in moved)
+        wanted = naive.hsic[estimator](left, right)
+        n += 1
+        assert test.factor * one == pytest.approx(wanted, abs=1e-12)
+    assert n == 40
+
+
+def test_clusters_of_one_size_exchange_their_rows():
+    table = by_case(8)
+    table["other"] = np.random.default_rng(1).normal(size=len(table))
+    points = tuple(Points.of(table[name].to_numpy()) for name in ("value", "other"))
+    options = Options("unbiased", "permutation", 30, 0.9, "standardize", 0, resampling="random")
+    who = table["who"].to_numpy()
+    test = ClusteredVariables(options, Engine(1), None, points, who, "clusters")
+    for p in test._permutations(30):
+        assert sorted(p) == list(range(len(table)))
+        # Each cluster comes from one.
+        assert len({(a, b) for a, b in zip(who.tolist(), who[p].tolist(), strict=True)}) == 8
+    sizes = by_case(6, size=3).iloc[:12].assign(who=[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3], other=range(12))
+    with pytest.raises(UndecidedError, match="cannot give a p-value below"):
+        hsic_test(sizes, x_columns="value", y_columns="other", cluster="who")
+
+
+def test_dependence_between_clusters_is_not_that_of_rows():
+    table = by_case(14, size=20)
+    own = hsic_test(table, x_columns="dose", y_columns="value", cluster="who")
+    plain = hsic_test(table, x_columns="dose", y_columns="value")
+    assert own.p_value > 0.05
+    assert plain.p_value < 0.01
+    assert own.null.resampling == "permutations of 14 whole clusters (who)"
+    assert own.statistic == pytest.approx(
+        hsic_test(table, x_columns="dose", y_columns="value", kernel_x=own.kernel_x, kernel_y=own.kernel_y).statistic,
+        rel=1e-9,
+    )
+    assert hsic_test(by_case(40, effect=2.0), x_columns="dose", y_columns="value", cluster="who").p_value == 0.001
+    with pytest.raises(UsageError, match="says which relabellings there are"):
+        hsic_test(table, x_columns="dose", y_columns="value", cluster="who", statistic="coco")
+    done = run_process("hsic", "-", "--pairwise", "--cluster", "who")
+    assert done.code == 2
+    assert "--cluster NAME" in done.err
+
+
+@pytest.mark.thorough
+def test_the_level_is_kept_between_clusters():
+    options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median", "permutations": 200}
+    rejected, plain = 0, 0
+    for seed in range(400):
+        table = by_case(16, size=6, unequal=True, seed=seed)
+        told = {"x_columns": "dose", "y_columns": "value", "seed": seed, **options}
+        rejected += hsic_test(table, cluster="who", **told).reject
+        plain += hsic_test(table, **told).reject
+    low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
+    assert low <= rejected <= high
+    assert plain > 0.3 * 400
