@@ -15,7 +15,7 @@ from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
-from kerntest.kernels.algebra import overflow
+from kerntest.kernels.algebra import has_bandwidth, overflow
 from kerntest.matrices.passes import CentredProduct, sweep
 from kerntest.report.results import record
 
@@ -316,15 +316,10 @@ def degenerate(*kernels: Kernel) -> UndecidedError:
         "statistic only"
     )
     cause = f"kernel that cannot tell them apart: {either('--kernel gaussian', 'a Gaussian')} can"
-    if any(map(_has_bandwidth, kernels)):
+    if any(map(has_bandwidth, kernels)):
         cause = f"bandwidth far below or above their distances: {option('bandwidth', 'median')} is one of these"
     return UndecidedError(
         f"{subject}: nothing can be tested",
         hint=f"too few different rows do this, or a {cause}",
         code="undecided.degenerate_kernel",
     )
-
-
-def _has_bandwidth(kernel: Kernel) -> bool:
-    """Say whether a kernel, or a part of it, has a bandwidth."""
-    return getattr(kernel, "bandwidth", None) is not None or any(map(_has_bandwidth, kernel.parts))

@@ -492,3 +492,8 @@ def overflow(kernel: object) -> UndecidedError:
         hint=f"a smaller gain, degree or exponent keeps it in range, and so does {own}",
         code="undecided.overflow",
     )
+
+
+def has_bandwidth(kernel: Kernel) -> bool:
+    """Say whether a kernel, or a part of it, has a bandwidth."""
+    return getattr(kernel, "bandwidth", None) is not None or any(map(has_bandwidth, kernel.parts))

@@ -249,6 +249,18 @@ class Transformer(Estimator[ModelT, FitT]):
     _sklearn_output_config: dict[str, str] | None = None
 
     @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to n rows; y is ignored."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> Any:
+        """Return the new columns of n rows, shape (n, components)."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit to n rows and return their new columns, shape (n, components)."""
+        return self.fit(X, y).transform(X)
+
+    @abstractmethod
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the new columns."""
 

@@ -183,6 +183,10 @@ def test_classes_that_overlap_have_no_hard_margin(C):
     same = np.concatenate([X[:10], X[:10]])
     labels = np.repeat(["good", "bad"], 10)
     error = raises(UndecidedError, "undecided.not_separable", lambda: SVM(C=C, hard_margin=True).fit(same, labels))
+    assert error.hint.endswith("a smaller bandwidth= separates more")
+    linear = SVM(C=C, hard_margin=True, kernel="linear")
+    told = raises(UndecidedError, "undecided.not_separable", lambda: linear.fit(same, labels))
+    assert told.hint.endswith("kernel='gaussian' separates more")
     assert "'good'" in error.message
     assert "'bad'" in error.message
 

@@ -90,12 +90,9 @@ def groups_of(
     if len(names) > 2:
         few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
         if first in few or len(names) - len(few) < 2:
-            said = f"has fewer than two rows{'' if complete.all() else ' without missing values'}"
-            told = (
-                f"the reference {first!r}"
-                if first in few
-                else f"all groups of {by!r} but {counted(len(names) - len(few), 'one')[2:]}"
-            )
+            said = f"fewer than two rows{'' if complete.all() else ' without missing values'}"
+            told = f"all groups of {by!r}{' but one' if len(few) < len(names) else ''} have"
+            told = f"the reference {first!r} has" if first in few else told
             raise DataError(f"{told} {said}", hint="a group needs two rows at least", code="data.groups", where=place)
         if few:
             warnings.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
 
     MODEL, CALLED, SHOWN = KpcaModel, "these components are", {"components": "n_components"}
 
-    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components of n rows.
 
         Parameters
@@ -100,10 +100,6 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
         where kernel values are evaluated anew for each product. With M features O(n M (p + M)).
         """
         return self._learned(KpcaLearner(self), X, y)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Find the components of n rows and return their scores, shape (n, components)."""
-        return self.fit(X, y).transform(X)
 
     @property
     def eigenvalues_(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class KernelICA(UnmixOptions, Transformer[UnmixModel, UnmixFit]):
 
     MODEL, CALLED, SHOWN = UnmixModel, "these sources are", {"components": "n_components", "bandwidth": "bandwidth"}
 
-    def fit(self, X: Any, y: Any = None) -> KernelICA:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the sources of n rows.
 
         Parameters
@@ -103,10 +103,6 @@ class KernelICA(UnmixOptions, Transformer[UnmixModel, UnmixFit]):
         for each of some ten steps of the likelihood, O(n (20 J)^2) for each of HSIC.
         """
         return self._learned(UnmixLearner(self), X, y)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Find the sources of n rows and return them, shape (n, components)."""
-        return self.fit(X, y).transform(X)
 
     @property
     def mixing_(self) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from kerntest.data.column_types import number_text
 from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, option, positive, shown_argument, suggest
-from kerntest.kernels.algebra import overflow
+from kerntest.kernels.algebra import has_bandwidth, overflow
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions, sized
@@ -458,7 +458,9 @@ class Machines:
             if free and solution.converged and float(slack.max()) <= HARD_SLACK:
                 return Machine(rows, solution)
         told = f"no hard margin was found between {both}: this kernel cannot separate them"
-        hint = f"a finite {option('C')} allows errors; a smaller {option('bandwidth')} separates more"
+        narrower = self.rows.kernel is not None and has_bandwidth(self.rows.kernel)
+        more = f"a smaller {option('bandwidth')}" if narrower else option("kernel", "gaussian")
+        hint = f"without {option('hard-margin', True)} errors are allowed; {more} separates more"
         raise UndecidedError(told, hint=hint, code="undecided.not_separable")
 
     def _path(self, part: Matrix, rows: NDArray[np.intp]) -> CostPath:
