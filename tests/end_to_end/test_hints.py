@@ -47,6 +47,8 @@ def outcome(kerntest, words):
 FOLLOWED = {
     "mmd d.csv e.csv": ("--missing drop", 0),
     "mmd d.csv e.csv --columns a,m": ("--exclude m", 0),
+    "mmd d.csv --exclude m": ("--by c", 0),
+    "mmd d.csv --exclude m --by c --witness w.csv": ("--where 'c in ('\\''x'\\'', '\\''y'\\'')'", 0),
     "mmd holes.csv odd.csv": ('--exclude \'"a,b",it\'\\\'\'s,"q""r",x*y,p:q\'', 0),
     "hsic d.csv --joint a,b,m": ("--missing drop", 0),
     "hsic d.csv --target m --select 1 --columns a,b": ("--missing drop", 0),
