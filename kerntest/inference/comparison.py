@@ -7,10 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics import misleading
+from kerntest.data.facts import tells_clusters
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
+from kerntest.errors import option
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
@@ -24,7 +27,7 @@ from kerntest.report.results import record
 from kerntest.report.summaries.test_summary import decision_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
@@ -121,6 +124,9 @@ class Comparison:
             measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
             effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
             minimum = exact.minimum_effect(self.min_effect, measure, effect, options.alpha)
+        warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings)
+        if verdict.p_value <= options.alpha and sample.design is None:
+            warnings += tuple(_possible_clusters(tables))
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(
@@ -135,10 +141,26 @@ class Comparison:
             explanation=explanation,
             **self.reading.design,
             units=None if sample.design is None else sample.design.n_units,
-            warnings=(*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings),
+            warnings=warnings,
             subject=self.subject,
         )
         return exact.TwoSampleAnalysis(result, verdict, sample, used)
+
+
+def _possible_clusters(tables: Groups) -> Iterator[str]:
+    """Yield a hint about the first unused column whose rows of one value are alike, and in one of both tables."""
+    (x, y), (first, second) = tables.read, tables.tables
+    for column in x.columns:
+        if column.name in first.names or column.problem is not None or column.name not in y.names:
+            continue
+        sides = zip((column, y[column.name]), (first, second), strict=True)
+        alike = [tells_clusters(own, [one for one in some.columns if not one.is_category]) for own, some in sides]
+        if any(alike) and not {*as_text(column).used_levels} & {*as_text(y[column.name]).used_levels}:
+            yield (
+                f"rows with the same {column.name!r} are alike, and the test takes rows for independent: "
+                f"{option('cluster', [column.name])} relabels them together"
+            )
+            return
 
 
 def two_sample_result(

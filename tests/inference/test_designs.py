@@ -256,6 +256,17 @@ def test_missing_values_and_chosen_rows_keep_their_clusters():
     assert chosen.statistic == pytest.approx(expected.statistic, rel=1e-12)
 
 
+def test_an_unused_column_of_clusters_is_told_where_the_test_rejects():
+    x, y = clusters(12, 0, size=8, shift=1.0), clusters(12, 20, size=8)
+    told = "rows with the same 'who' are alike, and the test takes rows for independent: cluster='who' relabels them together"
+    assert told in mmd_test(x, y, exclude="who,shop").warnings
+    assert not mmd_test(x, y, exclude="shop", cluster="who").warnings
+    assert told not in mmd_test(x, x.assign(who=x.who + 20), exclude="who,shop").warnings
+    rng = np.random.default_rng(0)
+    apart = [one.assign(who=rng.permutation(one.who)) for one in (x, y)]
+    assert not [text for text in mmd_test(*apart, exclude="who,shop").warnings if "who" in text]
+
+
 # Two variables
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics import copies_of
-from kerntest.data.facts import FEWEST_ROWS, counts_rows
+from kerntest.data.facts import FEWEST_LEVELS, FEWEST_ROWS, counts_rows, explained_share, scaled, tells_clusters
 from kerntest.errors import counted, listed, option
 from kerntest.learning.scores import average_ranks
 
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 # A column that alone predicts the target leaves no more of its variance than this, or of each class no more rows.
 UNEXPLAINED = 1e-3
 FEWEST_OF_CLASS, MISPLACED = 5, 0.01
-# Levels of a column by which rows may belong together, and rows of a level on average.
-FEWEST_LEVELS, FEWEST_OF_LEVEL = 10, 2.0
-# Rows of a level are alike if chance makes them so with less than this probability, and levels explain so much.
-IMPROBABLE, ALIKE = 1e-3, 0.2
 
 
 def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
@@ -157,12 +153,12 @@ def _tells_number(column: Column, target: Array) -> bool:
     if target.dtype.kind != "f" or target.min() == target.max():
         return False
     if column.is_category:
-        return _few_levels(column) and 1.0 - _explained(column.values, target) <= UNEXPLAINED
+        return _few_levels(column) and 1.0 - explained_share(column.values, target) <= UNEXPLAINED
     if column.values.min() == column.values.max():
         return False
     return any(
         1.0 - float(np.corrcoef(of(column.values), of(target))[0, 1]) ** 2 <= UNEXPLAINED
-        for of in (_scaled, average_ranks)
+        for of in (scaled, average_ranks)
     )
 
 
@@ -170,61 +166,16 @@ def _few_levels(column: Column) -> bool:
     return len(column.levels) * FEWEST_OF_CLASS <= len(column.values)
 
 
-def _explained(levels: NDArray[np.intp], values: Array) -> float:
-    """Return the share of the variance that lies between levels."""
-    centred = _scaled(values)
-    counts = np.bincount(levels)
-    sums = np.bincount(levels, weights=centred)
-    present = counts > 0
-    return float(np.sum(sums[present] ** 2 / counts[present]) / np.sum(centred**2))
-
-
-def _scaled(values: Array) -> Array:
-    """Return numbers of mean 0, of which squares neither overflow nor vanish."""
-    largest = float(np.abs(values).max()) or 1.0
-    scaled: Array = values / largest
-    scaled = scaled - scaled.mean()
-    spread = float(np.abs(scaled).max()) or 1.0
-    return scaled / spread
-
-
 def _possible_clusters(labelled: Labelled) -> Iterator[str]:
     """Yield a hint about the first unused column whose rows of one value are alike, as those of a patient or a shop are."""
     used = {column.name for column in (*labelled.shown.columns, *labelled.targets, *labelled.beside)}
-    measured = [column for column in (*labelled.shown.columns, *labelled.targets[:1]) if not column.is_category]
+    names = [column.name for column in (*labelled.shown.columns, *labelled.targets[:1]) if not column.is_category]
+    measured = [labelled.read[name] for name in names if name in labelled.read.names]
     for column in labelled.read.columns if labelled.cluster is None else ():
-        if column.name not in used and column.problem is None and _clusters_rows(column, measured, labelled):
+        if column.name not in used and column.problem is None and tells_clusters(column, measured):
             levels = len(np.unique(column.values[~column.missing]))
             yield (
                 f"rows with the same {column.name!r} are alike ({levels:,} different values): "
                 f"{option('cluster', [column.name])} keeps them together in test parts and folds"
             )
             return
-
-
-def _clusters_rows(column: Column, measured: Sequence[Column], labelled: Labelled) -> bool:
-    """Say whether a column names cases of several rows: texts, or numbers that stand together, with rows that are alike."""
-    from scipy.special import fdtrc  # noqa: PLC0415 - few tables have such a column
-
-    present = ~column.missing
-    _, levels = np.unique(column.values[present], return_inverse=True)
-    count = int(levels.max()) + 1 if len(levels) else 0
-    if count < FEWEST_LEVELS or len(levels) < FEWEST_OF_LEVEL * count:
-        return False
-    if not column.is_category and int(np.count_nonzero(np.diff(levels))) != count - 1:
-        return False
-    for other in measured:
-        values = labelled.read[other.name].values[present]
-        known = np.isfinite(values)
-        _, places = np.unique(levels[known], return_inverse=True)
-        if len(places) <= count or values[known].min() == values[known].max():
-            continue
-        groups = int(places.max()) + 1
-        share = min(_explained(places, values[known]), 1.0 - 1e-12)
-        between, within = groups - 1, len(places) - groups
-        # What chance explains, (groups - 1) / (n - 1), is taken off.
-        beyond = 1.0 - (1.0 - share) * (len(places) - 1) / within
-        p_value = fdtrc(between, within, share / between / ((1.0 - share) / within))
-        if beyond > ALIKE and p_value * len(measured) < IMPROBABLE:
-            return True
-    return False
