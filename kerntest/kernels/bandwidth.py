@@ -181,7 +181,7 @@ def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
     # A partner other than the row itself, each equally likely.
     right = (left + rng.integers(1, n, SAMPLED_PAIRS)) % n
     chunks = [slice(start, start + CHUNK) for start in range(0, SAMPLED_PAIRS, CHUNK)]
-    drawn = [RowPairs(points.take(left[chunk]), points.take(right[chunk])) for chunk in chunks]
+    drawn = (RowPairs(points.take(left[chunk]), points.take(right[chunk])) for chunk in chunks)
     return np.concatenate([_distances(pairs, metric) for pairs in drawn])
 
 

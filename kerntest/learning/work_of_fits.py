@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kerntest.engines.engine import allowed_bytes
+from kerntest.engines.engine import CURRENT, allowed_bytes
 from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
 from kerntest.errors import counted, option
 from kerntest.kernels.base import Points
@@ -15,6 +15,7 @@ from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.solvers import least_squares, rotations
 from kerntest.learning.solvers.hinge import KEPT_BYTES as KEPT_ROWS
+from kerntest.learning.solvers.smoothed import CHOOSING_BYTES, TRIANGLE_BYTES, WHOLE_ROWS
 from kerntest.matrices.factor import MOST_DIRECTIONS, expected_rank, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES as KEPT_TRIANGLE
 
@@ -131,6 +132,12 @@ def cost_of_machines(
     least, hardest = (added(added(values, times=times), calls) for times in (low, high))
     kept = min(1.1 * whole, KEPT_ALWAYS + KEPT_MOST * whole) + min(together, KEPT_BY_SEARCH)
     held = min(KEPT_LEAST * whole, most), min(kept, most)
+    trained = float(rows.max(initial=0.0)) * (1.0 - 1.0 / (folds or 1))
+    if cells > 1 and trained > WHOLE_ROWS:
+        # Each thread has a triangle, and a factor of at most about as many entries.
+        searching = min(TRIANGLE_BYTES * trained**2, allowed_bytes(CHOOSING_BYTES))
+        searching *= min(CURRENT.get().engine.threads, cells)
+        held = max(held[0], searching), max(held[1], 2.0 * searching)
     return _cost(method, f"kernel matrix of {n:,} rows{told}", least, hardest, *held)
 
 

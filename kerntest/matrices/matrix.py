@@ -256,6 +256,16 @@ def is_definite(K: Array) -> bool:
     return True
 
 
+def strip_edges(n: int) -> list[tuple[int, int]]:
+    """Return the rows a to b of strips of a triangle, K[a:b, a:n], of about equally many entries; they depend on n alone."""
+    edges, a = list[tuple[int, int]](), 0
+    while a < n:
+        b = min(n, a + max(FEWEST_ROWS, STRIP // (n - a)))
+        edges.append((a, b))
+        a = b
+    return edges
+
+
 class CentredMatrix:
     """HKH for a kernel matrix K of n rows, H = I - 11'/n.
 
@@ -268,13 +278,7 @@ class CentredMatrix:
     def __init__(self, matrix: Matrix, engine: Engine, *, progress: Progress | None = None) -> None:
         # Strips are kept in this process, and what one adds is almost as large as what it is made of.
         self.n, self._matrix, self._engine = matrix.n, matrix, engine.here
-        # Strips of about equally many entries; where they begin and end depends on n alone.
-        self._edges: list[tuple[int, int]] = []
-        a = 0
-        while a < self.n:
-            b = min(self.n, a + max(FEWEST_ROWS, STRIP // (self.n - a)))
-            self._edges.append((a, b))
-            a = b
+        self._edges = strip_edges(self.n)
         self._kept: dict[int, Array] | None = {} if 4 * matrix.n**2 <= allowed_bytes(KEPT_BYTES) else None
         self._progress, self._passes = progress, 0
         sums = self._times(np.ones((self.n, 1)))[:, 0]

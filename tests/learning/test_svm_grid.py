@@ -296,14 +296,14 @@ def test_of_rare_classes_fewer_cells_are_given_up(rare, fits):
     assert train_svm(frame_of(X, y), "y", grid=True).grid.fits == fits
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_path_of_costs_takes_few_systems(whole, monkeypatch):
-    # Inside: a wrong start costs time alone. Of many rows it is a part of them.
+@pytest.mark.parametrize(("whole", "kept"), [(True, 10**6), (False, 10**6), (False, 10**5)])
+def test_a_path_of_costs_takes_few_systems(whole, kept, monkeypatch):
+    # Inside: a wrong start costs time alone. Of many rows it is a part of them, and a triangle is kept, or some rows.
     monkeypatch.setattr("kerntest.learning.solvers.smoothed.WHOLE_ROWS", 1500 if whole else 100)
     monkeypatch.setattr("kerntest.learning.solvers.smoothed.PART", 1000 if whole else 100)
     X, y = large()
     matrix, signs, ones, used = GivenMatrix(gaussian(X, X, 1.0)), 2.0 * y - 1, np.ones(300), 0
-    path = CostPath(matrix, None, 10**6)
+    path = CostPath(matrix, None, kept)
     for cost in (0.1, 1.0, 10.0, 100.0):
         problem = Problem(signs, cost * ones, ones)
         found = path.at(problem)

@@ -23,10 +23,11 @@ from learning.solver_problems import (
 )
 from sklearn.svm import SVC
 
-from kerntest.learning.solvers import finish, hinge, pairs
+from kerntest.learning.solvers import finish, hinge, pairs, smoothed
 from kerntest.learning.solvers import problem as problems
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.pairs import solve_indefinite
+from kerntest.learning.solvers.problem import Problem
 from kerntest.matrices.matrix import GivenMatrix
 
 
@@ -200,9 +201,45 @@ def test_large_systems_are_solved_in_single_precision_where_refinement_makes_tha
     Q = np.linalg.qr(rng.normal(size=(size, size)))[0]
     A = (Q * np.geomspace(1.0, 1.0 / condition, size)) @ Q.T
     A, right = np.asfortranarray((A + A.T) / 2), rng.normal(size=(size, 2))
-    assert (problems._refined(A, right) is not None) == refined
+    single = A.astype(np.float32, order="F")
+    assert (problems._refined(single, A.__matmul__, right) is not None) == refined
     solved = problems.solve_positive(A.copy(order="F"), right)
     np.testing.assert_allclose(A @ solved, right, rtol=0, atol=1e-9 + 1e-14 * float(np.abs(solved).max()))
+
+
+@pytest.mark.parametrize("kind", ["gathered", "gradients", "factor", "many of single", "many"])
+@pytest.mark.parametrize("total", [0.0, 3.0])
+def test_every_system_gives_the_target_of_a_textbook_solve(kind, total, monkeypatch):
+    # Inside: two strips, rows of either bound, and a ridge for each free row.
+    monkeypatch.setattr("kerntest.matrices.matrix.STRIP", 2**14)
+    monkeypatch.setattr(problems, "MANY_ROWS", 10 if kind.startswith("many") else 10**6)
+    monkeypatch.setattr(smoothed, "LEAST_PRODUCTS", 10**6 if kind == "gathered" else 0)
+    monkeypatch.setattr(smoothed, "PRODUCTS", 0.01)
+    matrix, problem = clouds(700, 2.0)
+    problem, K = Problem(problem.signs, problem.costs, problem.margins, total), dense(matrix)
+    rng = np.random.default_rng(0)
+    free, upper = np.sort(rng.permutation(700)[:450]), np.zeros(700, dtype=bool)
+    upper[np.setdiff1d(np.arange(700), free)[::3]] = True
+    ridge, bounded = rng.uniform(0.01, 0.02, 450), np.where(upper, problem.signs * problem.costs, 0.0)
+    bordered = np.ones((451, 451))
+    bordered[:450, :450], bordered[450, 450] = K[np.ix_(free, free)] + np.diag(ridge), 0.0
+    right = np.append((problem.signs - K @ bounded)[free], total - bounded.sum())
+    solved = np.linalg.solve(bordered, right)
+    wanted = bounded.copy()
+    wanted[free] = solved[:450]
+    if kind.startswith("many"):
+        dtype = np.float32 if "single" in kind else np.float64
+        system = problems.DenseSystem(K.astype(dtype), problem, problems.Counter())
+    else:
+        system = smoothed.TriangleSystem(matrix, problem, problems.Counter())
+        system.single, system.easy = kind == "gradients", kind == "gradients"
+    beta, f, b = system.target(free, upper, ridge, problem.signs)
+    # Conjugate gradients leave a share of a margin, entries of single precision what they have lost; a coefficient takes its part
+    # of that over the ridge.
+    left = {"gradients": 0.003, "factor": 0.003, "many": 1e-9}.get(kind, 1e-3)
+    np.testing.assert_allclose(f, K @ wanted, atol=left)
+    np.testing.assert_allclose(beta, wanted, atol=100 * left)
+    assert b == pytest.approx(solved[450], abs=left)
 
 
 @pytest.mark.parametrize(("few", "C"), [(30, 1.0), (5, 1.0), (2, 1e-3)])

@@ -23,7 +23,7 @@ from kerntest.learning.machines.svm_model import Method, SvmModel, Task
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.pairs import solve_indefinite
 from kerntest.learning.solvers.problem import Problem, Solution
-from kerntest.learning.solvers.smoothed import CostPath
+from kerntest.learning.solvers.smoothed import CHOOSING_BYTES, CostPath
 from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
@@ -50,8 +50,6 @@ LARGEST_VALUE = 1e150
 HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1e-4
 # Up to so many bytes the matrix of all rows is shared by pairs of small classes, and by those of middling ones.
 WHOLE_BYTES, SHARED_BYTES = 2 * 10**8, 5 * 10**7
-# Bytes of matrices that machines to choose by keep.
-CHOOSING_BYTES = 25 * 10**7
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
 # How far a nu stays below the largest one, where rounding decides; that of a one-class machine without one.

@@ -34,6 +34,8 @@ from scipy.linalg import blas, lapack
 from kerntest.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
@@ -54,6 +56,8 @@ GATHER = 4
 # at most, and at least so many. On the way they leave this share of the squared residual, at last so much of a margin, in
 # units of what the ridge would.
 SOME, PRODUCTS, LEAST_PRODUCTS, ROUGHLY, LEFT = 4, 20, 50, 0.01, 4.0
+# Most of so many rows are not gathered: a copy of them would be as large as the matrix.
+MANY_ROWS = 2000
 # Ridges from which on single precision is enough for a system.
 SINGLE_RIDGE = 1e-3
 # From so many rows on a system is solved by a factor in single precision, in half of the time, if refinement leaves so little
@@ -187,8 +191,10 @@ def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
 
     LinAlgError says that no small jitter makes it positive definite.
     """
-    if len(A) >= MIXED_ROWS and A.dtype == np.float64 and (refined := _refined(A, right)) is not None:
-        return refined
+    if len(A) >= MIXED_ROWS and A.dtype == np.float64:
+        refined = _refined(A.astype(np.float32, order="F"), A.__matmul__, right)
+        if refined is not None:
+            return refined
     diagonal = A.diagonal().copy()
     solve = lapack.dposv if A.dtype == np.float64 else lapack.sposv
     _, solved, failed = solve(A, right.astype(A.dtype, copy=False), lower=1, overwrite_a=1)
@@ -206,9 +212,9 @@ def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
     raise LinAlgError("the matrix is not positive definite")
 
 
-def _refined(A: NDArray[np.floating], right: Array) -> Array | None:
-    """Return A^-1 B by a factor in single precision, and refinement in double; None where that does not get there."""
-    lower, failed = lapack.spotrf(A.astype(np.float32, order="F"), lower=1, overwrite_a=1, clean=0)
+def _refined(single: NDArray[np.float32], times: Callable[[Array], Array], right: Array) -> Array | None:
+    """Return A^-1 B by a factor in single precision, and refinement in double by A; None where that does not get there."""
+    lower, failed = lapack.spotrf(single, lower=1, overwrite_a=1, clean=0)
     solved, left, before = np.zeros(right.shape), right, math.inf
     scale = float(np.abs(right).max(initial=0.0))
     while not failed:
@@ -221,7 +227,7 @@ def _refined(A: NDArray[np.floating], right: Array) -> Array | None:
         # What is left is brought to the range of single precision.
         step, failed = lapack.spotrs(lower, (left / size).astype(np.float32), lower=1)
         solved += size * step.astype(np.float64)
-        left = right - A @ solved
+        left = right - times(solved)
     return None
 
 
@@ -313,6 +319,45 @@ class System(ABC):
         beta[free] = beta_free
         return beta, self._completed(rows, beta, beta_free), b
 
+    def conjugated(
+        self,
+        beta: Array,
+        inside: Array,
+        ridge: Array,
+        asked: Array,
+        *,
+        most: int,
+        within: float,
+        share: float = 0.0,
+        solve: Callable[[Array], Array] | None = None,
+    ) -> tuple[Target, bool]:
+        """Return the point that `most` conjugate gradients over the rows `inside`, which are 1, lead to, and whether that is enough.
+
+        Of y o - f - e beta - b is left no more than `within`, or a share of its square. What nearly solves makes them few.
+        """
+        self.counter.used += 1
+        ones = inside if solve is None else solve(inside)
+        count = float(inside @ ones)
+        beta = beta + (self.problem.total - float(beta.sum())) / count * ones
+        f, direction, before, enough = self.outputs(beta), np.zeros(len(beta)), math.inf, -1.0
+        for left in reversed(range(most)):
+            residual = (asked - f - ridge * beta) * inside
+            b = float(residual @ ones) / count
+            residual -= b * inside
+            step = residual if solve is None else solve(residual)
+            square = float(residual @ step)
+            enough = share * square if enough < 0.0 else enough
+            reached = square <= enough or float(np.abs(residual).max()) <= within
+            if reached or not left:
+                break
+            direction = step + square / before * direction
+            product = self.outputs(direction)
+            curvature = float(direction @ product + direction @ (ridge * direction))
+            if curvature <= 0.0:
+                break
+            beta, f, before = beta + square / curvature * direction, f + square / curvature * product, square
+        return (beta, f, b), reached
+
     def _bound(self, upper: NDArray[np.bool_]) -> None:
         """Take the rows that are at their upper bound now; only what changed is multiplied, where that is less."""
         wanted = self._at_upper * upper
@@ -324,7 +369,7 @@ class System(ABC):
             self._bounded, self._sum = wanted, float(np.add.reduce(wanted))
 
 
-def _raised(A: Entries, ridge: Array | float) -> Entries:
+def raised(A: Entries, ridge: Array | float) -> Entries:
     """Return the array, contiguous and symmetric, with a ridge on its diagonal, in the order that LAPACK wants."""
     A.reshape(-1)[:: len(A) + 1] += ridge
     return A.T
@@ -342,14 +387,35 @@ class DenseSystem(System):
         return _product(coefficients, self.K)
 
     def _gathered(self, free: NDArray[np.intp]) -> tuple[Entries, Array]:
-        return self.K.take(free, axis=0), self.product[free]
+        # Most of many rows are not copied.
+        many = len(free) >= MANY_ROWS and 2 * len(free) > len(self.K)
+        return self.K if many else self.K.take(free, axis=0), self.product[free]
 
     def _solved(self, rows: Entries, free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
-        A = rows.take(free, axis=1)
-        return solve_positive(_raised(A if self._enough(A, ridge) else A.astype(np.float64), ridge), right)
+        if rows is not self.K:
+            A = rows.take(free, axis=1)
+            return solve_positive(raised(A if self._enough(A, ridge) else A.astype(np.float64), ridge), right)
+        # The factor is the only other matrix.
+        single: Entries = np.empty((len(free), len(free)), np.float32)
+        step = BLOCK // len(rows) + 1
+        for start in range(0, len(free), step):
+            part = slice(start, start + step)
+            single[part] = rows[free[part]].take(free, axis=1)
+        if rows.dtype == np.float32 and self._enough(rows, ridge):
+            return solve_positive(raised(single, ridge), right)
+
+        def times(values: Array) -> Array:
+            every = np.zeros((len(rows), values.shape[1]))
+            every[free] = values
+            return np.asarray((rows @ every)[free] + ridge[:, None] * values)
+
+        if rows.dtype == np.float64 and (refined := _refined(raised(single, ridge), times, right)) is not None:
+            return refined
+        return solve_positive(raised(rows[np.ix_(free, free)].astype(np.float64, copy=False), ridge), right)
 
     def _completed(self, rows: Entries, beta: Array, beta_free: Array) -> Array:
-        del beta
+        if rows is self.K:
+            return self.product + self.outputs(beta - self._bounded)
         return np.asarray(self.product + beta_free.astype(rows.dtype, copy=False) @ rows)
 
 
@@ -372,37 +438,16 @@ class NearlyDiagonalSystem(DenseSystem):
         """
         if self._slow or len(free) * SOME < len(wanted):
             return super().target(free, upper, ridge, wanted)
-        self.counter.used += 1
         inside = np.zeros(len(wanted))
         inside[free] = 1.0
         beta = np.where(upper, self._at_upper, self._beta * inside)
-        beta += (self.problem.total - float(beta.sum())) / len(free) * inside
-        f, e = self.outputs(beta), float(ridge[0])
-        within = LEFT * e * float(np.abs(beta[free]).mean())
-        asked = wanted
-        if not self.rough:
-            # Without a ridge at last, and to margins moved by what may be left of them, so that no hinge pays for it.
-            e, asked = 0.0, wanted + within * self.problem.signs
-        direction, before, enough = np.zeros(len(wanted)), math.inf, 0.0
-        for _ in range(max(LEAST_PRODUCTS, len(free) // PRODUCTS)):
-            residual = (asked - f - e * beta) * inside
-            b = float(residual.sum()) / len(free)
-            residual -= b * inside
-            square = float(residual @ residual)
-            if not enough:
-                enough = ROUGHLY * square
-            if (square <= enough) if self.rough else (np.abs(residual).max() <= within):
-                self._beta = beta
-                return beta, f, b
-            direction = residual + square / before * direction
-            product = self.outputs(direction)
-            curvature = float(direction @ product + e * (direction @ direction))
-            if curvature <= 0.0:
-                break
-            step = square / curvature
-            beta, f, before = beta + step * direction, f + step * product, square
-        self._slow = True
-        return super().target(free, upper, ridge, wanted)
+        # What is left of the margins at last, so that no hinge pays for it: they are moved by as much, without a ridge.
+        within = 0.0 if self.rough else LEFT * float(ridge[0]) * float(np.abs(beta[free]).mean())
+        asked, e = (wanted, ridge[0] * inside) if self.rough else (wanted + within * self.problem.signs, 0.0 * inside)
+        most = max(LEAST_PRODUCTS, len(free) // PRODUCTS)
+        found, reached = self.conjugated(beta, inside, e, asked, within=within, share=ROUGHLY * self.rough, most=most)
+        self._slow, self._beta = not reached, found[0]
+        return found if reached else super().target(free, upper, ridge, wanted)
 
 
 class FactorSystem(System):
@@ -427,9 +472,9 @@ class FactorSystem(System):
         """Return the solutions; by Woodbury's identity where rows outnumber columns."""
         del free
         if len(rows) <= rows.shape[1]:
-            return solve_positive(_raised(rows @ rows.T, ridge), right)
+            return solve_positive(raised(rows @ rows.T, ridge), right)
         scaled = rows / ridge[:, None]
-        inner = solve_positive(_raised(rows.T @ scaled, 1.0), scaled.T @ right)
+        inner = solve_positive(raised(rows.T @ scaled, 1.0), scaled.T @ right)
         return np.asarray((right - rows @ inner) / ridge[:, None])
 
     def _completed(self, rows: Array, beta: Array, beta_free: Array) -> Array:
@@ -499,7 +544,7 @@ class CachedSystem(System):
             A = self.matrix.block(self.members[free], self.members[free], self.dtype)
         else:
             A = self._kept[rows[:, None], free]
-        return solve_positive(_raised(A if self._enough(A, ridge) else A.astype(np.float64), ridge), right)
+        return solve_positive(raised(A if self._enough(A, ridge) else A.astype(np.float64), ridge), right)
 
     def _completed(self, rows: NDArray[np.intp], beta: Array, beta_free: Array) -> Array:
         kept = bool((rows >= 0).all())
