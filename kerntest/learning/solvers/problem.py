@@ -387,7 +387,6 @@ class DenseSystem(System):
         return _product(coefficients, self.K)
 
     def _gathered(self, free: NDArray[np.intp]) -> tuple[Entries, Array]:
-        # Most of many rows are not copied.
         many = len(free) >= MANY_ROWS and 2 * len(free) > len(self.K)
         return self.K if many else self.K.take(free, axis=0), self.product[free]
 
@@ -395,7 +394,6 @@ class DenseSystem(System):
         if rows is not self.K:
             A = rows.take(free, axis=1)
             return solve_positive(raised(A if self._enough(A, ridge) else A.astype(np.float64), ridge), right)
-        # The factor is the only other matrix.
         single: Entries = np.empty((len(free), len(free)), np.float32)
         step = BLOCK // len(rows) + 1
         for start in range(0, len(free), step):
