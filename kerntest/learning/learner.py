@@ -342,7 +342,7 @@ def train(
         inputs.append(InputRecord.of(tested.read, tested.n))
     rows = learner.rows(learned)
     why = learner.settle(rows)
-    prepare(learner, rows, engine)
+    prepare(learner, rows, engine, why)
     fit = learner.fit(rows, progress)
     # Which rows have the only ones of a category is for chance to say where they are drawn here.
     held_out = None if tested is None else rows_like(tested, rows, "error" if test_fraction is None else "ignore")

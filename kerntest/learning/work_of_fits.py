@@ -72,14 +72,20 @@ class Cost(NamedTuple):
     held: tuple[float, float]
 
 
-def prepare(learner: Learner[Any, Any], rows: TrainingRows, engine: Engine) -> None:
+def prepare(learner: Learner[Any, Any], rows: TrainingRows, engine: Engine, why: Sequence[str] = ()) -> None:
     """Tell the plan of a fit, which threads of this process compute, or refuse what takes more memory than is allowed."""
     n, columns = len(rows), len(rows.columns)
     if not count_wanted(n):
         return
     cost, command = learner.cost(rows), learner.COMMAND
     least, most = (TABLE_BYTES * n * columns + held for held in cost.held)
-    told: Any = {"steps": (cost.step,), "held": most, "held_least": least, "work": cost.work[0], "most": cost.work[1]}
+    told: Any = {
+        "steps": (cost.step, *why),
+        "held": most,
+        "held_least": least,
+        "work": cost.work[0],
+        "most": cost.work[1],
+    }
     hint = f"{option('features', 'nystroem:500')} takes less, or less with fewer features"
     refusal = f"kerntest {command} of {n:,} rows takes", hint
     tell(command, n, columns, method=cost.method, engine=engine.here, refusal=refusal, **told)

@@ -95,6 +95,18 @@ def test_the_work_is_counted_from_rows_columns_and_kernels(tables, monkeypatch, 
                 assert test(frames, **options).method == method
 
 
+def test_a_plan_says_why_features_are_taken_and_what_matrices_would_cost(tables, monkeypatch):
+    _, frames = tables
+    monkeypatch.setattr(WORK, 1.0)
+    plans = []
+    with compute_on(planned=plans.append):
+        for options in ({}, {"method": "features"}):
+            mmd_test(*frames, permutations=20, **options)
+    (_, why), alone = (plan.work for plan in plans)
+    assert "which would take less than a second on two processors; method='exact' insists on these" in why
+    assert len(alone) == 1
+
+
 def test_rows_that_are_chosen_count(tables, monkeypatch):
     folder, _ = tables
     monkeypatch.setattr(WORK, (5 + 0.3 + AUTO) * 500**2)

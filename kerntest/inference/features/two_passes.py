@@ -239,7 +239,7 @@ class Survey(exact.RunOfTest):
         why: Sequence[str] = (),
     ) -> None:
         super().__init__(options, threads)
-        self.adapted = (*why, *self.adapted)
+        self.adapted, self._why = (*why, *self.adapted), tuple(why)
         self._command, self._progress, self.reading = command, progress, reading
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
@@ -338,7 +338,7 @@ class Survey(exact.RunOfTest):
             self._command,
             sum(self.n),
             columns,
-            steps=(f"{step}, in {counted(len(self._before), 'piece')} read {passes} times",),
+            steps=(f"{step}, in {counted(len(self._before), 'piece')} read {passes} times", *self._why),
             held=taken(self.engine.threads),
             work=units,
             engine=self.engine,
