@@ -402,7 +402,7 @@ class ComputingCommand(DocumentedCommand):
             elif seconds > patience:
                 # Nobody should find out by waiting.
                 tests = plan.method == "exact" and plan.command in {"mmd", "hsic"} and seconds > LONG
-                others = "; --method features takes any number of rows" if tests else ""
+                others = "; --sample takes a part of the rows" if tests else ""
                 takes = f"this takes {show_times(*plan.seconds_range)} ({plan.where})"
                 say(f"{takes}; --dry-run shows the plan{others}", label="note")
 
