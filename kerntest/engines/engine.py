@@ -278,6 +278,14 @@ def refuse_beyond(need: float, memory: int | None, what: str, hint: str) -> None
         raise UndecidedError(message, hint=hint, code="undecided.memory")
 
 
+def machine_bytes() -> float:
+    """Return the memory of this machine; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
 def allowed_bytes(usual: int) -> int:
     """Return the bytes that a method may hold: as many as it usually does, or two thirds of what `compute_on` allows."""
     memory = engine_of().memory

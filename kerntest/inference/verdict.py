@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from kerntest.dataclass import dataclass
+from kerntest.engines.engine import machine_bytes, show_memory
 from kerntest.errors import UndecidedError, counted, either, option
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
@@ -36,6 +37,8 @@ ASYMPTOTIC = (
     "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past well within "
     "the minimum lag of"
 )
+# Of each member of a family under each relabelling, while they are judged: the statistic, and it in standard deviations.
+JUDGED_BYTES = 16.0
 # No more than so many times as many are advised at once.
 MOST_MORE = 20.0
 
@@ -94,6 +97,8 @@ class ExactTest(ABC):
     usual: ClassVar[Resampling]
     # Whether any permutation of the rows is a relabelling, and of how few rows a curve is not near to all of them.
     exchangeable: ClassVar[bool] = True
+    # What a relabelling takes that is held.
+    relabelling_bytes: ClassVar[float] = 0.0
     fewest_for_curves: ClassVar[int] = 0
 
     @property
@@ -149,6 +154,7 @@ def verdict_of(test: ExactTest, family: Family) -> Verdict:
 def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     """Judge all members of a family over shared relabellings."""
     options = test.options
+    refuse_too_many(len(family.members), options.permutations, beside=test.relabelling_bytes)
     relabelled = test.relabelled(family, options.permutations)
     finite = np.isfinite(relabelled.sums).all(axis=1)
     if not finite.all():
@@ -291,6 +297,19 @@ def relabelling_warning(
         f"relabellings might decide otherwise: {option('permutations', _round_number_above(enough))} would tell more surely"
     )
     return (warning,)
+
+
+def refuse_too_many(members: int, relabellings: int, *, beside: float = 0.0) -> None:
+    """Refuse relabellings, of so many bytes each, that this machine cannot hold with their statistics."""
+    each, most = JUDGED_BYTES * members + beside, machine_bytes()
+    if each * relabellings > most:
+        few = 10 ** int(math.log10(most / 4 / each))
+        raise UndecidedError(
+            f"the statistics of {counted(members, 'kernel')} under {relabellings:,} relabellings take "
+            f"{show_memory(each * relabellings)}, and this machine has {show_memory(most)}",
+            hint=f"{option('permutations', few)} is enough for p-values down to {1 / few:g}; {option('null', 'moments')} has no floor",
+            code="undecided.memory",
+        )
 
 
 def _round_number_above(number: float) -> int:

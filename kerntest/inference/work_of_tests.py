@@ -41,7 +41,7 @@ SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
-BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 8, 4, 2, 3.0
+BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 4, 4, 2, 3.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
@@ -246,8 +246,13 @@ def swept_bytes(n: int, vectors: int, threads: int) -> float:
 
 
 def blocked_bytes(n: int, matrices: int, permutations: int, threads: int) -> float:
-    """Return the bytes that sums of so many matrices over blocks of rows take."""
-    return 8.0 * matrices * (SUMS_OF_BLOCKS * min(n, BLOCKS) ** 2 + permutations) + TILE_BYTES * threads
+    """Return the bytes that sums of so many matrices over blocks of rows take.
+
+    Relabellings are held while their statistics are found, and these twice while they are judged.
+    """
+    blocks = min(n, BLOCKS)
+    relabelled = permutations * (8.0 * matrices + max(8.0 * matrices, blocks))
+    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + TILE_BYTES * threads
 
 
 def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:

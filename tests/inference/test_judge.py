@@ -8,6 +8,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import nnls
 from tolerances import assert_close
 
+from kerntest import mmd_test
+from kerntest.errors import UndecidedError
 from kerntest.inference.nulls.permutation import POWER, RIDGES, SHARED, judge
 
 tables = hnp.arrays(
@@ -153,3 +155,25 @@ def test_the_excess_is_not_negative_and_only_of_those_judged_together():
     assert found.excess[0] > found.excess[1] >= 0
     assert found.excess[3] == 0.0
     assert judged(values, how="smallest").excess is None
+
+
+def test_relabellings_are_judged_some_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(5, 5)) @ rng.normal(size=(5, 200)) + rng.normal(size=(5, 1))
+    for how in ("together", "smallest"):
+        expected = judge(values, np.zeros(5), how)
+        with monkeypatch.context() as few:
+            few.setattr("kerntest.inference.nulls.permutation.TOGETHER", 7)
+            found = judge(values, np.zeros(5), how)
+        assert found.p_value == expected.p_value
+        assert found.selected == expected.selected
+
+
+@pytest.mark.parametrize("way", [{}, {"method": "features"}, {"kernel": "gaussian(1)"}])
+def test_relabellings_that_no_machine_holds_are_refused(way):
+    x = np.random.default_rng(0).normal(size=(250, 2))
+    with pytest.raises(UndecidedError, match=r"under 1,000,000,000,000 relabellings take") as refused:
+        mmd_test(x, x + 0.1, permutations=10**12, **way)
+    assert refused.value.code == "undecided.memory"
+    number = int(refused.value.hint.partition(" is enough")[0].partition("=")[2])
+    assert 10**5 <= number < 10**12

@@ -435,6 +435,7 @@ def _kernels(
 def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> verdict.Verdict:
     """Judge the family over random permutations of the blocks together."""
     asked = options.permutations
+    verdict.refuse_too_many(len(blocked), asked)
 
     def relabelled(member: Blocked) -> Array:
         return member.relabelled(options.estimator, max(asked, OTHER_RELABELLINGS), options.seed)

@@ -41,6 +41,8 @@ RIDGES = (10.0, 1e-2, 1e-4)
 POWER, SHARED = 4, 2.2
 # Scores are the same up to this share: relabellings that give the same split differ by rounding.
 TIED = 1e-8
+# Relabellings whose distances are bounded together: what is made of them takes ten times their memory.
+TOGETHER = 8192
 # Rounds of coordinate descent from which bounds and sets come.
 SWEEPS = 4
 # So many times as many exchanges as there are places are far more than a solution takes.
@@ -105,9 +107,12 @@ def judge(
     Differences from the observed value up to `tolerances`, shape (F,), count as ties; `exponents` are the j of the
     bandwidths of each member, 2^j medians, for each side.
     """
-    values = _with_ties(values, tolerances)
     z, degenerate = standardised(values, tolerances)
-    own = np.mean(values >= values[:, :1], axis=1)
+    told = [
+        (np.mean(row >= row[0]), row.mean(), row.std())
+        for row in map(_with_ties, values, np.broadcast_to(tolerances, len(values)))
+    ]
+    own, mean, deviation = np.array(told).T
     seen = np.flatnonzero(~degenerate)
     selected = first_of(z[:, 0], seen if len(seen) else np.arange(len(z)))
     excess = None
@@ -121,12 +126,13 @@ def judge(
         # For its many small products further threads of BLAS only wait: 5 ms instead of 40 to 90 (11 members, 5,000
         # relabellings).
         with one_blas_thread():
-            p_value, excess_seen = _together(z[seen], np.array(exponents or np.zeros((len(z), 1)))[seen])
+            some = z if len(seen) == len(z) else z[seen]
+            p_value, excess_seen = _together(some, np.array(exponents or np.zeros((len(z), 1)))[seen])
         excess = np.zeros(len(z))
         excess[seen] = excess_seen
     clearest = z.max(axis=0)
     p_clearest = float(np.mean(clearest >= clearest[0] - TIED)) if len(z) > 1 else None
-    moments = values.mean(axis=1), values.std(axis=1), np.mean(z**3, axis=1)
+    moments = mean, deviation, _cubes(z)
     return Judged(p_value, selected, z[:, 0], own, *moments, degenerate, excess, p_clearest)
 
 
@@ -142,24 +148,27 @@ def _together(z: Array, exponents: NDArray[Any]) -> tuple[float, Array]:
     correlation = z @ z.T / z.shape[1]
     ridges = [np.full(len(z), ridge) for ridge in RIDGES]
     ridges[0] *= 2.0 ** np.maximum(-exponents, 0).sum(axis=1)
-    distances = [ExcessDistances(z, correlation + np.diag(ridge)) for ridge in ridges]
-    weights = [float(np.trace(np.linalg.solve(one.covariance, correlation))) ** -0.5 for one in distances]
+    covariances = [correlation + np.diag(ridge) for ridge in ridges]
+    weights = [float(np.trace(np.linalg.solve(one, correlation))) ** -0.5 for one in covariances]
     weights[0] *= SHARED
-    above_mean: NDArray[np.bool_] = z.max(axis=0) > 0
 
-    def score(found: Sequence[Array], places: NDArray[np.intp]) -> Array:
+    def score(found: Sequence[Array], some: Array) -> Array:
         joined = np.sum([(w * D) ** POWER for w, D in zip(weights, found, strict=True)], axis=0)
-        return np.where(above_mean[places], joined, 0.0)
+        return np.where(some.max(axis=0) > 0, joined, 0.0)
 
-    observed = [one.exact(np.arange(1)) for one in distances]
-    every = np.arange(z.shape[1])
-    reached = float(score([D for D, _ in observed], every[:1])[0]) * (1.0 - TIED)
-    above: NDArray[Any] = score([one.lower for one in distances], every) >= reached
-    open_ = np.flatnonzero(~above & (score([one.upper for one in distances], every) >= reached))
-    above[open_] = score([one.exact(open_)[0] for one in distances], open_) >= reached
-    above[0] = True
+    observed = [ExcessDistances(z[:, :1], one).exact(np.arange(1)) for one in covariances]
+    reached = float(score([D for D, _ in observed], z[:, :1])[0]) * (1.0 - TIED)
+    count = 0
+    for start in range(0, z.shape[1], TOGETHER):
+        some = z[:, start : start + TOGETHER]
+        distances = [ExcessDistances(some, one) for one in covariances]
+        above: NDArray[Any] = score([one.lower for one in distances], some) >= reached
+        open_ = np.flatnonzero(~above & (score([one.upper for one in distances], some) >= reached))
+        above[open_] = score([one.exact(open_)[0] for one in distances], some[:, open_]) >= reached
+        above[0] |= not start
+        count += int(above.sum())
     most = int(np.argmax([w * D[0] for w, (D, _) in zip(weights, observed, strict=True)]))
-    return float(np.mean(above)), observed[most][1][:, 0]
+    return count / z.shape[1], observed[most][1][:, 0]
 
 
 def first_of(scored: Array, places: NDArray[np.intp]) -> int:
@@ -171,24 +180,31 @@ def first_of(scored: Array, places: NDArray[np.intp]) -> int:
 def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return values as -log p of a Pearson III curve each, their z, and which are degenerate (score 0); as in `judge`."""
     z, degenerate = standardised(values, tolerances)
-    scored = -np.log(upper_tail(z, np.mean(z**3, axis=1)[:, None]))
+    scored = -np.log(upper_tail(z, _cubes(z)[:, None]))
     scored[degenerate] = 0.0
     return scored, z, degenerate
 
 
 def standardised(values: Array, tolerances: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return relabelled values as z, those that tie with the observed one equal to it, and which are degenerate (z = 0)."""
-    values = _with_ties(values, tolerances)
-    mean, deviation = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
-    degenerate = deviation[:, 0] <= tolerances
-    safe = np.where(degenerate[:, None], 1.0, deviation)
-    return np.where(degenerate[:, None], 0.0, (values - mean) / safe), degenerate
+    z, degenerate = np.empty_like(values), np.zeros(len(values), dtype=np.bool_)
+    # One after another: each copy of all of them may take gigabytes.
+    for place, row in enumerate(values):
+        own = _with_ties(row, tolerances[place])
+        deviation = own.std()
+        degenerate[place] = deviation <= tolerances[place]
+        z[place] = 0.0 if degenerate[place] else (own - own.mean()) / deviation
+    return z, degenerate
 
 
-def _with_ties(values: Array, tolerances: Array) -> Array:
-    """Return the values with those that tie with the observed one set equal to it."""
-    observed = values[:, :1]
-    return np.where(np.abs(values - observed) <= tolerances[:, None], observed, values)
+def _cubes(z: Array) -> Array:
+    """Return the means of the cubes."""
+    return np.array([np.mean(row**3) for row in z])
+
+
+def _with_ties(values: Array, tolerance: float) -> Array:
+    """Return relabelled values with those that tie with the observed one, the first, set equal to it."""
+    return np.where(np.abs(values - values[0]) <= tolerance, values[0], values)
 
 
 class ExcessDistances:

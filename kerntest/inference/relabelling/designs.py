@@ -183,7 +183,6 @@ class BlockedRows(NamedTuple):
         All ways to choose them where there are at most 5,000, or as many as are asked for; else random ones.
         """
         rng = np.random.default_rng((seed, ORDER_STREAM, 1))
-        moved = np.zeros((at_least, self.free), dtype=np.bool_)
         if self.swaps:
             pairs = self.free // 2
             if 2 ** min(pairs, 60) <= max(at_least, ALL):
@@ -202,8 +201,13 @@ class BlockedRows(NamedTuple):
             moved = np.zeros((ways, self.free), dtype=np.bool_)
             np.put_along_axis(moved, np.array(chosen, dtype=np.intp), values=True, axis=1)
             return moved
+        moved = np.tile(observed, (at_least, 1))
         for some in groups:
-            moved[:, some] = rng.permuted(np.tile(observed[some], (at_least, 1)), axis=1)
+            if len(groups) == 1:
+                # In place: of millions there is no room for two.
+                rng.permuted(moved, axis=1, out=moved)
+            else:
+                moved[:, some] = rng.permuted(moved[:, some], axis=1)
         moved[0] = observed
         return moved
 

@@ -26,7 +26,7 @@ from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, enough_for, of_triangle
 from kerntest.errors import UndecidedError, counted, option
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.relabelling.designs import BlockedRows, ways_of
+from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, ways_of
 from kerntest.inference.sides import ORDER_STREAM, Labels, Resampling, Sample
 from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy, means_apart, unit_sums
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled
@@ -57,6 +57,7 @@ class TwoSamples(ExactTest):
     sample: Sample
 
     usual: ClassVar[Resampling] = "blocks"
+    relabelling_bytes: ClassVar[float] = float(BLOCKS)
 
     def sides(self, kernels: tuple[Kernel, ...]) -> list[tuple[Kernel, Points]]:
         """Return the kernel and the pooled rows, and what gives the matrix of the label."""
@@ -128,23 +129,28 @@ class TwoSamples(ExactTest):
         From sums as of `block_sums`, and those of the diagonal of every kernel matrix over each block.
         """
         design, fixed = self.sample.design, blocks.in_x[blocks.free :]
-        labels = [
-            np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
-            for part in (moved[start : start + TOGETHER] for start in range(0, len(moved), TOGETHER))
-        ]
+        found = np.empty((len(kernels), len(moved)))
 
-        def of_kernel(member: int) -> Array:
+        def of_kernel(member: int) -> None:
             matrix, diagonal = (some[member] for some in sums)
             if design is not None:
                 matrix = (matrix + matrix.T) / 2.0 + np.diag(diagonal)
                 among = (points, design.units, blocks.of_rows(), len(blocks.in_x))
                 units = [blocks.summed(unit_sums(kernel, *among)) for kernel in (kernels[member], None)]
-                return np.concatenate([own_sums(some, matrix, units, blocks, self.label) for some in labels])
             rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
-            return np.concatenate([label_sums(some, some @ matrix, rows, diagonal, self.label) for some in labels])
+            for start in range(0, len(moved), TOGETHER):
+                part = moved[start : start + TOGETHER]
+                labels = np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
+                found[member, start : start + TOGETHER] = (
+                    label_sums(labels, labels @ matrix, rows, diagonal, self.label)
+                    if design is None
+                    else own_sums(labels, matrix, units, blocks, self.label)
+                )
 
         # Small products of matrices that are here: on threads of this process.
-        return np.stack(list(self.engine.here.map(of_kernel, range(len(kernels)))))
+        for _ in self.engine.here.map(of_kernel, range(len(kernels))):
+            pass
+        return found
 
     def _between_blocks(self, kernels: Sequence[Kernel], blocks: BlockedRows) -> tuple[Array, Array]:
         """Return the sums over pairs of blocks, shape (F, b, b), and the trace that factors leave out of each matrix.
