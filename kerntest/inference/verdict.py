@@ -336,7 +336,8 @@ def degenerate(*kernels: Kernel) -> UndecidedError:
     )
     cause = f"kernel that cannot tell them apart: {either('--kernel gaussian', 'a Gaussian')} can"
     if any(map(has_bandwidth, kernels)):
-        cause = f"bandwidth far below or above their distances: {option('bandwidth', 'median')} is one of these"
+        median = either("--kernel gaussian --bandwidth median", "kernel='gaussian' with bandwidth='median'")
+        cause = f"bandwidth far below or above their distances: {median} is within them"
     return UndecidedError(
         f"{subject}: nothing can be tested",
         hint=f"too few different rows do this, or a {cause}",

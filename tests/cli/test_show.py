@@ -173,7 +173,7 @@ def test_kernels_are_listed_for_people_and_for_programs(kerntest, rows):
         assert "".join(kernel["formula"].split()) in "".join(text.split())
         assert {type(kernel["positive_definite"]), type(kernel["characteristic"])} == {bool}
     assert [row["formula"] for row in rows("kernels")] == [kernel["formula"] for kernel in document["kernels"]]
-    assert len(document["algebra"]) == 3
+    assert len(document["algebra"]) == 5
     for example in document["algebra"]:
         parse_kernel(example["example"])
     assert kerntest("kernels", "extra").code == kerntest("kernels", "--format", "yaml").code == 2

@@ -25,10 +25,6 @@ def tables(tmp_path, monkeypatch):
     odd = pd.DataFrame(RNG.normal(size=(N, len(NAMES))), columns=NAMES)
     odd.to_csv("odd.csv", index=False)
     odd.drop(index=3).reindex(range(N)).assign(plain=RNG.normal(size=N)).to_csv("holes.csv", index=False)
-    values = [f"v{k}" if k % 2 else "u" for k in range(N)]
-    pd.DataFrame({"a": RNG.normal(size=N), "name": values, "k": np.resize(["x", "y"], N)}).to_csv(
-        "text.csv", index=False
-    )
     mixed = {"v": ["rotary", *range(N - 1)], "few": ["rotary", *np.resize(np.arange(9), N - 1)]}
     pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N)} | mixed).to_csv("mixed.csv", index=False)
     (tmp_path / "latin.csv").write_bytes("a,b\n1,é\n2,ü\n".encode("latin-1"))
@@ -56,7 +52,6 @@ FOLLOWED = {
     "hsic d.csv --x a --y b --kernel 'gaussian(1e9)'": ("--kernel gaussian --bandwidth median", 0),
     "mmd d.csv e.csv --columns a --kernel 'gaussian(1e-9)'": ("--kernel gaussian --bandwidth median", 0),
     "mmd d.csv e.csv --columns a --features nystroem:20": ("--method exact", 0),
-    "svm text.csv --target k --test-fraction 0.3": ("--exclude name", 0),
     "svm mixed.csv --target a --task regress --columns b,v": ("--exclude v", 0),
     "svm mixed.csv --target a --task regress --columns few": ("--categorical few", 0),
     "inspect latin.csv": ("--encoding latin-1", 0),
@@ -102,8 +97,6 @@ def test_a_hint_that_is_followed_leads_on(kerntest, command):
         ("hsic d.csv --pairwise --columns a,b --bandwidth 1,2", "--null"),
         # Texts of which each is another say nothing.
         ("svm mixed.csv --target a --task regress --columns b,v", "--categorical"),
-        # What learns has no --unknown.
-        ("svm text.csv --target k --test-fraction 0.3", "--unknown"),
     ],
 )
 def test_what_would_not_help_is_not_offered(kerntest, command, not_offered):
