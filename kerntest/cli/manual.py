@@ -22,7 +22,7 @@ EXIT_CODES = {
     "2": "usage: an option, a value, a kernel text or a column that is not there",
     "3": "data: a file missing, malformed, with missing values or too short, or an output that cannot be written",
     "4": "could not decide: a kernel that sees nothing, not enough memory, a missing package, a gate on nothing tested",
-    "5": "a model file that is damaged, of a newer version, or not a model",
+    "5": "a model file that is damaged, of a newer version, not a model, or one for another command",
     "70": "a bug in kerntest",
     "130": "interrupted with Ctrl-C; 143 terminated, 129 hung up: all leave files as they were",
     "141": "the standard output was closed by its reader",

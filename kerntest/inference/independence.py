@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from kerntest.data.missing import MissingPolicy
+    from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
     from kerntest.inference.exact import Statistic
     from kerntest.inference.sides import Estimator, Judge, Method, NullMethod, Scale
@@ -240,6 +241,8 @@ def hsic_test(
             return by_features(*groups)
     options = run.options
     groups = groups.with_gaps(missing)
+    if time_series and missing == "error":
+        _refuse_missing(groups)
     paired = pair_up(groups, missing, scale)
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))
@@ -276,7 +279,7 @@ def hsic_test(
         warnings=(
             *groups.warnings,
             *paired.warnings,
-            *([] if time_series else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)),
+            *([] if time_series or cluster else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)),
         ),
     )
     if files is not None:
@@ -397,13 +400,28 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
     if len(gaps):
         table = groups.tables[0]
         row = int(paired.origin[gaps[0]]) + 1
-        raise DataError(
-            f"{table.name}, {table.place(row)}: a row is left out here, inside the series, which would close the gap and shift "
-            "all lags",
-            hint=f"test a stretch without gaps, by {option('where')} and not {option('sample')}; fill in missing values",
-            code="data.gap",
-            where=table.where(row),
+        raise _gap(
+            table, row, "a row is left out here, inside the series, which would close the gap and shift all lags"
         )
+
+
+def _refuse_missing(groups: Groups) -> None:
+    """Refuse series without a value in some row: leaving the row out would be no way out."""
+    for table in groups.tables:
+        for column in table.columns:
+            if column.n_missing:
+                row = int(np.argmax(column.missing))
+                raise _gap(table, row, f"column {column.name!r} has no value, and a series has one in every row")
+
+
+def _gap(table: Table, row: int, said: str) -> DataError:
+    """Return the error for a series that does not go on in every row."""
+    return DataError(
+        f"{table.name}, {table.place(row)}: {said}",
+        hint=f"test a stretch without gaps, by {option('where')} and not {option('sample')}; fill in missing values",
+        code="data.gap",
+        where=table.where(row),
+    )
 
 
 def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:

@@ -242,9 +242,12 @@ def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engin
     biased = max(biased, 0.0) if kernel.positive_definite else biased
     # The witness function at each row, its unit left out of the means.
     witness = means_apart(whole, together, np.broadcast_to(counts, whole.shape), of_unit) @ signed
-    centred = (signed / counts)[cells] * (witness - (member.T @ witness / counts)[cells])
+    # A cell of one unit says nothing of the spread between units.
+    units = np.bincount(np.unique(np.column_stack([cells, design.units]), axis=0)[:, 0], minlength=count)
+    freedom = np.sqrt(units / np.maximum(units - 1.0, 1.0))
+    centred = (signed / counts * freedom)[cells] * (witness - (member.T @ witness / counts)[cells])
     variance = 4.0 * float(np.square(np.bincount(design.units, weights=centred)).sum())
-    error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 else math.nan
+    error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 and units.min() > 1 else math.nan
     label, to_all = LabelMatrix(int(n_x.sum()), int(n_y.sum()), "unbiased"), product.sum(axis=1)
     effect = _label_effect(label, unbiased, total_square, to_all @ to_all, to_all.sum())
     return Effect(unbiased, biased, effect, error, witness)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.learner import Learner
     from kerntest.learning.rows.encoding import Encoder
+    from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.results.learning_record import Importance
 
 
@@ -191,7 +192,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         names = (y,) if isinstance(y, str) else y if self.SEVERAL and isinstance(y, (list, tuple)) else ()
         if not learner.supervised or not all(isinstance(name, str) for name in names):
             names = ()
-        labelled = read_labelled(as_rows(X), names, TrainingOptions(numbers=learner.NUMBERS), name="X")
+        labelled = _labelled(as_rows(X), names, TrainingOptions(numbers=learner.NUMBERS))
         if labelled.n < 2:
             told, hint = "X has 1 sample, and one row has nothing to learn from", "hand over two rows or more"
             raise DataError(told, hint=hint, code="data.no_columns")
@@ -235,7 +236,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             table = replace(table, columns=tuple(columns))
             has, had = ("no names", "names") if named else ("names", "none")
             warn_of([f"the columns of X have {has}, and those of the fit had {had}: they are taken in their order"])
-        labelled = read_labelled(table, (), TrainingOptions(), name="X")
+        labelled = _labelled(table, (), TrainingOptions())
         points: Points
         points, strange = encoder.transform(labelled.features, unknown=self.unknown)
         warn_of([one.told("X", "the model") for one in strange])
@@ -283,6 +284,19 @@ class Transformer(Estimator[ModelT, FitT]):
             return import_module(asked).DataFrame(values, schema=list(names), orient="row")
         index = X.index if hasattr(X, "columns") else None
         return import_module(asked).DataFrame(values, columns=names, index=index)
+
+
+def _labelled(X: Any, names: Sequence[str], options: TrainingOptions) -> Labelled:
+    """Return rows that are handed over, without missing values: an estimator has no option for these."""
+    try:
+        return read_labelled(X, names, options, name="X")
+    except DataError as error:
+        if error.code == "data.missing_values":
+            error.hint = (
+                "leave such rows out, as by X.dropna(), or fill the gaps in, as by an imputer before it in a pipeline; "
+                "train_svm, train_ridge and the others take missing='drop' and missing='indicator'"
+            )
+        raise
 
 
 def not_fitted(told: str, hint: str) -> UsageError:

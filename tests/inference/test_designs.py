@@ -184,6 +184,16 @@ def test_the_standard_error_is_that_of_clusters():
     assert np.nanmean(plain) < 0.6 * mmd.std()
 
 
+def test_strata_of_one_row_a_side_have_no_standard_error():
+    x, y = pairs(40, shift=4.0)
+    options = {"kernel": "gaussian(2)", "scale": "none"}
+    found = mmd_test(x, y, strata="case", min_effect=0.01, **options)
+    assert found.p_value == 0.001
+    assert found.mmd_standard_error is None
+    assert not found.minimum_effect.reached
+    assert mmd_test(x, y, paired="case", min_effect=0.01, **options).minimum_effect.reached
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", ["clusters", "unequal clusters", "pairs", "strata"])
 def test_the_level_is_kept_where_rows_are_no_independent_draws(case):
@@ -265,6 +275,19 @@ def test_an_unused_column_of_clusters_is_told_where_the_test_rejects():
     rng = np.random.default_rng(0)
     apart = [one.assign(who=rng.permutation(one.who)) for one in (x, y)]
     assert not [text for text in mmd_test(*apart, exclude="who,shop").warnings if "who" in text]
+
+
+def test_several_rows_of_a_case_and_groups_with_designs_are_told():
+    x, y = pairs(12)
+    doubled = pd.concat([x, x.assign(u=x.u + 0.1)])
+    told = mmd_test(doubled, y, paired="case").warnings
+    assert any("up to 3 rows of one case" in text and "strata='case'" in text for text in told)
+    table = pd.concat([x.assign(t="a"), y.assign(t="b"), y.assign(t="c", u=y.u + 0.3)])
+    found = mmd_test(table, by="t", paired="case")
+    assert found.warnings[0].startswith("with paired= there is no test of all groups together") or found.warnings[
+        0
+    ].startswith("with paired")
+    assert not any("by features" in text for text in found.warnings)
 
 
 # Two variables

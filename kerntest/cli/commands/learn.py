@@ -64,7 +64,7 @@ SVM = Manual(
         "beyond it. --select-by says what the best is. The nearest "
         "mean is a simple classifier with the same kernel: a machine that is no better has not paid for itself. "
         "Balanced accuracy is the mean recall of the classes, and says more where one class is rare. Copies of a row "
-        "stay on one side of every split, and so do all rows of a patient, a recording or a shop if --cluster names "
+        "stay on one side of every split (unless the columns have so few values that equal rows are no wonder), and so do all rows of a patient, a recording or a shop if --cluster names "
         "the column that tells them apart.",
     },
     never=("5",),

@@ -277,7 +277,17 @@ def designed(
                 code="data.design",
                 where={"column": strata},
             )
+    warnings += _several(units, paired)
     return used, Design(units, within, paired is not None, _words(asked, units, within)), tuple(warnings)
+
+
+def _several(units: NDArray[np.intp], paired: str | None) -> list[str]:
+    """Return a warning where a case of pairs has several rows in a table."""
+    most = int(np.bincount(units).max())
+    if paired is None or most <= 2:
+        return []
+    way = f"{option('strata', [paired])} compares rows within it one by one"
+    return [f"{paired!r} has up to {most} rows of one case, which change places together: {way}"]
 
 
 def _codes(groups: Groups, used: Sequence[Table], name: str, said: str) -> NDArray[np.intp]:

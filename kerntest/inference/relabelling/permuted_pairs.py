@@ -282,7 +282,7 @@ class ClusteredVariables(TwoVariables):
     """x and y over rows of which some belong together: `units`, shape (n,), are codes of clusters from 0.
 
     A side that is constant within clusters moves between them: with A centred, <A, B_p> is the sum over pairs of clusters
-    of the sums of A there times B. Where neither is, clusters of one size exchange their rows.
+    of the sums of A there times B. Where neither is, clusters of one size exchange their rows, in their order.
     """
 
     units: NDArray[np.intp]
@@ -341,9 +341,8 @@ class ClusteredVariables(TwoVariables):
         sizes = np.bincount(self.units)
         if self._constant is not None:
             return [np.arange(len(sizes)), *(rng.permutation(len(sizes)) for _ in range(at_least - 1))]
-        # In each cluster its rows stand in random order.
-        order = rng.permutation(self.n)
-        order = order[np.argsort(self.units[order], kind="stable")]
+        # In each cluster its rows keep their order, which may be one of time.
+        order = np.argsort(self.units, kind="stable")
         of_size = [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
         every = [np.arange(self.n)]
         for _ in range(at_least - 1):

@@ -136,9 +136,10 @@ def _compared(
     )
     ready = [_prepared(each, samples.tables[a], samples.tables[b]) for a, b in pairs]
     if all_groups is None and samples.by is not None:
-        way_out = f"{option('method', 'exact')} has one"
-        told = "by features there is no test of all groups together, and the smallest corrected p-value of a pair stands for it"
-        warnings = (*warnings, f"{told}; {way_out}")
+        apart = next((option(name) for name, one in comparison.reading.design.items() if one is not None), None)
+        told = "there is no test of all groups together, and the smallest corrected p-value of a pair stands for it"
+        way_out = f"by features {told}; {option('method', 'exact')} has one"
+        warnings = (*warnings, way_out if apart is None else f"with {apart} {told}")
     if all_groups is None:
         left_out = [one.pooled.warnings for one in ready if isinstance(one, Compared)]
         warnings = (
@@ -330,7 +331,7 @@ def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequenc
         first = f"{few[0].x!r} and {few[0].y!r} ({few[0].n_x} and {few[0].n_y} rows)"
         yield (
             f"{counted(len(few), 'pair')} can hardly be told apart after the correction, for want of rows, such as {first}: the "
-            f"smallest p-value there is {number(few[0].p_floor or 0.0, 2)}, {number((few[0].p_floor or 0.0) * len(pairs), 2)} corrected"
+            f"smallest p-value there is {number(few[0].p_floor or 0.0, 2)}, {number(min((few[0].p_floor or 0.0) * len(pairs), 1.0), 2)} corrected"
         )
 
 
