@@ -13,7 +13,7 @@ from kerntest.data.diagnostics import misleading
 from kerntest.data.facts import tells_clusters
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
-from kerntest.errors import option
+from kerntest.errors import UndecidedError, option
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
@@ -123,6 +123,13 @@ class Comparison:
         if self.min_effect is not None:
             measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
             effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
+            if sample.design is not None and math.isnan(effect.standard_error) and effect.unbiased > 0:
+                raise UndecidedError(
+                    f"a minimum effect takes the standard error of MMD, and some of the strata ({self.reading.strata}) have one row "
+                    "of a table, or one cluster",
+                    hint=f"{option('paired')} takes such strata for cases; or leave out {option('min-effect')}",
+                    code="undecided.standard_error",
+                )
             minimum = exact.minimum_effect(self.min_effect, measure, effect, options.alpha)
         warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings)
         if verdict.p_value <= options.alpha and sample.design is None:

@@ -142,7 +142,7 @@ def hsic_test(
         Refuse missing values on either side, leave out their rows, or take them as information, as in `mmd_test`.
     cluster : str, optional
         The column that says which rows belong together, such as those of a patient. A side that is constant within
-        clusters moves between them; else clusters of one size exchange their rows.
+        clusters moves between them; else clusters of one size exchange their rows, in the order of the table.
     threads : int, optional
         All processors by default.
     progress : callable, optional

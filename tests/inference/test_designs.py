@@ -187,10 +187,13 @@ def test_the_standard_error_is_that_of_clusters():
 def test_strata_of_one_row_a_side_have_no_standard_error():
     x, y = pairs(40, shift=4.0)
     options = {"kernel": "gaussian(2)", "scale": "none"}
-    found = mmd_test(x, y, strata="case", min_effect=0.01, **options)
+    found = mmd_test(x, y, strata="case", **options)
     assert found.p_value == 0.001
     assert found.mmd_standard_error is None
-    assert not found.minimum_effect.reached
+    assert "some strata have too few rows for a standard error" in found.summary()
+    with pytest.raises(UndecidedError, match="have one row of a table") as caught:
+        mmd_test(x, y, strata="case", min_effect=0.01, **options)
+    assert "paired=" in caught.value.hint
     assert mmd_test(x, y, paired="case", min_effect=0.01, **options).minimum_effect.reached
 
 
@@ -339,6 +342,20 @@ def test_clusters_of_one_size_exchange_their_rows():
     sizes = by_case(6, size=3).iloc[:12].assign(who=[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3], other=range(12))
     with pytest.raises(UndecidedError, match="cannot give a p-value below"):
         hsic_test(sizes, x_columns="value", y_columns="other", cluster="who")
+
+
+def test_clusters_that_are_alike_on_one_side_decide_nothing():
+    table = by_case(18, size=10)
+    table["day"] = np.tile(np.arange(10.0), 18)
+    with pytest.raises(UndecidedError, match="a side is alike in all of them") as caught:
+        hsic_test(table, x_columns="value", y_columns="day", cluster="who")
+    assert caught.value.code == "undecided.degenerate_kernel"
+    assert (
+        hsic_test(
+            table.assign(day=table.day + 0.1 * table.value), x_columns="value", y_columns="day", cluster="who"
+        ).p_value
+        < 1
+    )
 
 
 def test_dependence_between_clusters_is_not_that_of_rows():

@@ -208,7 +208,7 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
     shell_complete=common.columns_named,
     metavar="NAME",
     help="Column that says which rows belong together, such as a patient: a side that is constant within clusters moves "
-    "between them; else clusters of one size exchange their rows.",
+    "between them; else clusters of one size exchange their rows, in the order of the file.",
 )
 @_series(
     "--min-lag",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, UsageError, counted, option
+from kerntest.errors import UndecidedError, UsageError, counted, either, option
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlations_needed,
@@ -289,6 +289,7 @@ class ClusteredVariables(TwoVariables):
     words: str
 
     usual: ClassVar[Resampling] = "random"
+    exchangeable: ClassVar[bool] = False
 
     @property
     def _constant(self) -> int | None:
@@ -323,6 +324,18 @@ class ClusteredVariables(TwoVariables):
                 code="undecided.floor",
             )
         return found._replace(resampling=self.words)
+
+    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error for clusters that may change places without a change of the statistic."""
+        error = super().degenerate(kernels)
+        if self._constant is None:
+            told = "the statistic is the same whichever clusters change places: a side is alike in all of them"
+            hint = (
+                f"leave out {option('cluster')} where the rows of a cluster are independent of each other; or compare groups of rows, "
+                f"each with one row of every cluster, by {either('`kerntest mmd --by` and --paired', 'mmd_test with by= and paired=')}"
+            )
+            return UndecidedError(told, hint=hint, code=error.code)
+        return error
 
     def _matrices(self, family: Family) -> list[Array]:
         """Return sums over pairs of clusters of the side that stays, and one entry of each of the other."""

@@ -109,8 +109,11 @@ def groups_of(
     tables = [
         replace(plain.take(own), name=f"{table.name}, {by} = {name}") for name, own in zip(names, rows, strict=True)
     ]
-    # A condition that takes the first two.
-    shown = [one if of_kind in {"number", "boolean"} else "'" + one.replace("'", "''") + "'" for one in names[:2]]
+    # A condition that takes the first pair.
+    shown = [
+        one if of_kind in {"number", "boolean"} else "'" + one.replace("'", "''") + "'"
+        for one in map(names.__getitem__, pairs[0])
+    ]
     two = f"{by if by.isidentifier() else f'`{by}`'} in ({', '.join(shown)})"
     codes = np.full(table.n_rows, -1)
     for code, own in enumerate(rows):

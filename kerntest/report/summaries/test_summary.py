@@ -176,7 +176,8 @@ def discrepancy_text(result: record.TwoSampleResult) -> str:
     error, null = result.mmd_standard_error, result.null
     if error is not None:
         return f"{number(result.mmd)} +- {number(error)} (standard error)"
-    why = "too near 0"
+    # Where the test rejects, it is strata of one row that have none.
+    why = "too near 0" if not result.strata or result.p_value > result.alpha else "some strata have too few rows"
     if null.p_floor is not None and null.p_floor > result.alpha:
         # No MMD, however large, could have been told from 0.
         why = f"too few {'rows' if null.resampling == ALL_PERMUTATIONS else 'relabellings'}"
