@@ -310,3 +310,11 @@ def test_names_with_commas_are_targets_alone_and_beside_others_and_dates_are_tol
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(60), unit="D")
     result = train_ridge(table.assign(y=days), "y", lambda_=0.1)
     assert any("days since 1970-01-01" in warning for warning in result.warnings)
+
+
+def test_the_report_says_whether_rows_or_clusters_were_left_out():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=60), "who": np.repeat(np.arange(12), 5)})
+    table["y"] = table["a"] + rng.normal(size=60)
+    assert "exact leave-one-cluster-out" in train_ridge(table, "y", cluster="who").summary()
+    assert "exact leave-one-out" in train_ridge(table, "y", exclude="who").summary()

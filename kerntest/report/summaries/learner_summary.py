@@ -334,7 +334,10 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
     if (grid := result.grid) is not None:
         of = f" of {grid.n_rows:,} rows" if grid.n_rows < result.n_train else ""
         best = f"{grid.score} {number(grid.best.score)}, the best of {len(grid.cells)} cells"
-        chosen = f"{CRITERIA[grid.criterion].format(folds=grid.folds)}{of}: {best}"
+        how_chosen = CRITERIA[grid.criterion].format(folds=grid.folds)
+        if result.n_clusters is not None:
+            how_chosen = how_chosen.replace("leave-one-out", "leave-one-cluster-out")
+        chosen = f"{how_chosen}{of}: {best}"
         tables = _grid_table(grid, [number(cell.score) for cell in grid.cells], grid.score)
     how = f"{number(result.effective_df)} effective degrees of freedom, condition number {result.condition_number:.2g}"
     if result.solver != "eigenvalues":
