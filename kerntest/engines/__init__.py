@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from kerntest.engines.engine import CURRENT, Engine, Setting, parse_memory
+from kerntest.engines.engine import CURRENT, Engine, Setting, blas_threads, parse_memory
 from kerntest.errors import UsageError, option, shown_argument, suggest
 
 if TYPE_CHECKING:
@@ -91,6 +91,9 @@ def compute_on(
             made = GpuEngine(threads, allowed)
         else:
             made = Engine(threads, allowed)
+        if threads is not None and made.name != "dask":
+            # Its own threads are among those that were asked for.
+            stack.enter_context(blas_threads(threads))
         token = CURRENT.set(Setting(made, planned, planned_from, []))
         try:
             yield made

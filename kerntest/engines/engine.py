@@ -39,6 +39,8 @@ _TOLD: ContextVar[Callable[[str], None]] = ContextVar("kerntest work", default=l
 
 # Computing fewer kernel values takes some tens of milliseconds: less than it takes to send rows to a cluster.
 FEW_ENTRIES = 2**22
+# What tells a BLAS that is loaded on how many threads it computes.
+BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 # Results that are sums over all rows come in at most so many pieces: each of them may have to cross a network.
 PIECES = 256
 
@@ -190,10 +192,34 @@ def keep_freed_memory() -> None:
 
 
 @contextmanager
+def blas_threads(most: int) -> Iterator[None]:
+    """Let BLAS compute on so many threads at most; libraries that are loaded inside start with as many."""
+    usual = {library.filepath: library.num_threads for library in _blas()}
+    full = max(usual.values(), default=most)
+    most = min(most, full)
+    held = [library for library in _blas() if usual[library.filepath] > most]
+    named = {name: os.environ.get(name) for name in BLAS_VARIABLES}
+    os.environ.update(dict.fromkeys(BLAS_VARIABLES, str(most)))
+    for library in held:
+        library.set_num_threads(most)
+    try:
+        yield
+    finally:
+        for name, before in named.items():
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
+        for library in _blas():
+            threads = usual.get(library.filepath, full)
+            if library.num_threads != threads:
+                library.set_num_threads(threads)
+
+
+@contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread, so that its rounding does not depend on the machine."""
-    libraries: list[Any] = [one for one in _controller(len(sys.modules)).lib_controllers if one.user_api == "blas"]
-    held = [(library, threads) for library in libraries if (threads := library.num_threads) != 1]
+    held = [(library, threads) for library in _blas() if (threads := library.num_threads) != 1]
     for library, _ in held:
         library.set_num_threads(1)
     try:
@@ -201,6 +227,10 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         for library, threads in held:
             library.set_num_threads(threads)
+
+
+def _blas() -> list[Any]:
+    return [one for one in _controller(len(sys.modules)).lib_controllers if one.user_api == "blas"]
 
 
 def loaded_blas() -> list[dict[str, Any]]:

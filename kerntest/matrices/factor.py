@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.dataclass import dataclass
+from kerntest.engines.engine import one_blas_thread
 from kerntest.engines.plan import added
 from kerntest.errors import UsageError, option
 from kerntest.kernels.algebra import OnColumns, terms
@@ -120,6 +121,7 @@ class _Cholesky:
         return len(pivots)
 
 
+@one_blas_thread()
 def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, most: int = 1000) -> Factor:
     """Return an incomplete Cholesky factor of a kernel matrix that leaves at most this share of its trace.
 

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -111,6 +112,21 @@ def test_blas_runs_on_one_thread_meanwhile_and_is_restored(engine):
     with pytest.raises(ZeroDivisionError):
         list(engine.map(lambda item: 1 // item, range(4)))
     assert blas_threads() == before
+
+
+def test_blas_takes_no_more_threads_than_were_asked_for_wherever_it_is_loaded():
+    ask = (
+        "import numpy, kerntest; from threadpoolctl import threadpool_info as info\n"
+        "def threads(): return [one['num_threads'] for one in info() if one['user_api'] == 'blas']\n"
+        "before = threads()\n"
+        "with kerntest.compute_on(threads=1):\n"
+        "    import scipy.linalg; inside = threads()\n"
+        "print(set(inside) == {1}, set(threads()) == set(before), len(inside) > len(before))"
+    )
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, env=environment)
+    # scipy brings a library of its own where both come as wheels.
+    assert told.stdout.split()[:2] == ["True", "True"]
 
 
 def test_work_not_begun_is_dropped_after_an_error_and_few_results_wait():

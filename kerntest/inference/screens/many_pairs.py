@@ -12,6 +12,7 @@ import numpy as np
 
 from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics import counters
+from kerntest.engines.engine import one_blas_thread
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.errors import UsageError, either
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
@@ -147,6 +148,8 @@ class _Matrix:
         )
 
 
+# The products are small: threads of BLAS would wait for one another more than they compute.
+@one_blas_thread()
 def screen(
     sides: Sequence[tuple[Points, Kernel]],
     pairs: Sequence[tuple[int, int]],
