@@ -4,8 +4,9 @@ Which equal rows are copies of one another, and not equal by chance, is one rule
 equal by chance where their columns have few values, or values that go together. Copies are rows that are equal in columns
 that nothing would make equal:
 
-* A column of numbers that are far apart for their rounding has hardly a tie by chance. Where its ties are ties of whole
-  rows, and more of them than chance makes (Poisson, below 1e-3), these rows are copies.
+* A column of numbers that are far apart for their rounding has hardly a tie by chance; of few different numbers, if they have
+  digits that nobody would choose. Where its ties are ties of whole rows, and more of them than chance makes (Poisson, below
+  1e-3), these rows are copies.
 * Of columns of few values, how often rows meet is asked of the columns themselves. Take rows that are equal in all columns
   but one. However strongly the columns depend on one another, some of these differ in that one: by the frequencies of its
   values two rows differ in it with probability 1 - q, and dependence may halve that. Copies never differ. So there are
@@ -277,6 +278,8 @@ IMPROBABLE, IMPROBABLE_Z = 1e-3, 3.0902
 FEWEST_VALUES, FEWEST_STEPS = 20, 10
 # Share of the smallest steps between the quartiles above which rounding alone makes ties.
 CROWDED = 0.5
+# Of fewer values than that, digits that the middle one is written with if nobody chose them, of those that any float has.
+FEWEST_DIGITS, DIGITS_HELD = 4, 6
 # Share of the different rows that a column without ties tells apart.
 TELLS_ROWS = 0.9
 # How much of the way from chance to certainty a column goes that another one all but determines.
@@ -408,17 +411,26 @@ def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) 
     the possible places, and then meet by chance: of places of which a share f is filled at random, f + (1 - f) log(1 - f)
     are so more than once.
     """
-    if len(different) < FEWEST_VALUES:
+    different = different[np.isfinite(different)]
+    if len(different) < 2:
         return None
-    low, high = np.nanquantile(values, [0.25, 0.75])
-    smallest = float(np.nanmin(np.diff(different)))
-    places = (high - low) / smallest + 1.0 if smallest > 0 else math.inf
+    few = len(different) < FEWEST_VALUES
+    low, high = (different[0], different[-1]) if few else np.nanquantile(values, [0.25, 0.75])
+    places = (high - low) / float(np.diff(different).min()) + 1.0
     inside = np.count_nonzero((different >= low) & (different <= high))
-    if inside <= FEWEST_STEPS or inside >= CROWDED * places:
+    if inside >= CROWDED * places:
         return None
+    if few or inside <= FEWEST_STEPS:
+        # Of chosen levels there are ties whatever lies between them.
+        return 0.0 if np.median([_digits(value) for value in different]) >= FEWEST_DIGITS else None
     filled = inside / places
     # As many are outside the quartiles.
     return 2.0 * inside * (1.0 + (1.0 / filled - 1.0) * math.log1p(-filled)) if filled else 0.0
+
+
+def _digits(value: float) -> int:
+    """Return with how many digits a number is written: 3 for 0.0125."""
+    return len(f"{value:.{DIGITS_HELD - 1}e}".partition("e")[0].lstrip("-").replace(".", "").rstrip("0"))
 
 
 def _in_all_columns(hashed: Sequence[Keys], group: NDArray[np.intp], asked: Mapping[int, float]) -> bool:

@@ -209,6 +209,8 @@ def columns_of(frame):
         lambda r: pd.DataFrame({"age": (a := r.integers(18, 80, 5000)), "born": 2024 - a - r.integers(0, 2, 5000)}),
         lambda r: pd.DataFrame(r.integers(0, 10, (50_000, 3))),
         lambda _: pd.DataFrame({"f": np.repeat(np.arange(30), 80), "g": np.tile(np.arange(12), 200)}),
+        lambda r: pd.DataFrame({"dose": r.choice([0.0125, 0.05, 0.2, 1, 3, 10, 25, 50], 80), "sex": r.choice(["f", "m"], 80)}),
+        lambda r: pd.DataFrame({"level": stats.zscore(r.integers(1, 11, 80))}),
         lambda r: pd.DataFrame({"v": np.round(r.normal(size=2000), 1)}),
         lambda r: pd.DataFrame({"v": np.round(r.exponential(10, size=5000), 1)}),
         lambda r: pd.DataFrame({"v": r.integers(0, 100, 3000), "t": r.choice(["a", "b"], 3000)}),
@@ -218,7 +220,7 @@ def columns_of(frame):
     ],
     ids=[
         "titanic", "answers", "the same answer", "baskets", "iris", "wine", "many alike", "rounded", "twice", "units", "whole", "rain", "code and name",
-        "places", "ages", "digits", "design", "normal", "exponential", "whole and text", "categories", "half zero", "large",
+        "places", "ages", "digits", "design", "doses", "levels", "normal", "exponential", "whole and text", "categories", "half zero", "large",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("seed", range(2))
@@ -242,6 +244,8 @@ def test_rows_that_are_equal_by_chance(drawn, seed):
         *product(
             [lambda r: normals(r)[[0, 1]].round(1), lambda r: pd.DataFrame(r.integers(0, 100, (150, 2)))], [8, 36]
         ),
+        *((lambda r, n=n: normals(r, n), 8) for n in (6, 10, 19, 20, 22)),
+        (lambda r: normals(r, 12, 4).assign(t=["a", "b"] * 6), 8),
     ],
 )
 def test_rows_that_were_copied(drawn, times):
