@@ -77,6 +77,12 @@ _INSTEAD = {
 _NOTHING = {"none", "null", "nan", "na"}
 
 
+def as_name(name: str) -> str:
+    """Return a name as it stands in a condition."""
+    plain = _PLAIN_NAME.fullmatch(name) and name.casefold() not in _KEYWORDS | _TRUTH
+    return name if plain else f"`{name.replace('`', '``')}`"
+
+
 class Truth(NamedTuple):
     """For which rows something holds, and for which it does not; for neither where a value is missing."""
 
@@ -358,6 +364,5 @@ def _of_truth(column: Column) -> bool:
 
 def _shown(column: Column) -> str:
     """Return a comparison of a column with a value that it could have."""
-    name = column.name if _PLAIN_NAME.fullmatch(column.name) else f'"{column.name}"'
     value = {"number": "0", "date": "'2025-12-31'"}.get(column.kind, _quoted((column.levels or ("a",))[0]))
-    return f"{name} == {value}"
+    return f"{as_name(column.name)} == {value}"

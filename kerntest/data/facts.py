@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.column_types import date_text, first_row, stray_problem
+from kerntest.data.column_types import date_text, first_row, number_text, stray_problem
 from kerntest.data.columns import check_usable, laid_below, reason_to_leave_out, standardize
 from kerntest.data.written_values import form_of, forms_in, meant_as, present_counts, strange_levels
 from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, counted, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +33,8 @@ LEVELS_SHOWN = 5
 SAMPLE_STREAM = 7
 # Levels of a column by which rows may belong together, and rows of a level on average.
 FEWEST_LEVELS, FEWEST_OF_LEVEL = 10, 2.0
+# Share of a variance that numbers have which look alike: a tenth of their spread is left to them.
+NEXT_TO_EQUAL = 0.01
 # Rows of a level are alike if chance makes them so with less than this probability, and levels explain so much.
 IMPROBABLE, ALIKE = 1e-3, 0.2
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -101,6 +103,15 @@ class NumberFacts:
     def mean(self) -> float:
         """Their mean."""
         return self.first + self.offset
+
+    @property
+    def lone_value(self) -> float | None:
+        """The value, if there is one, beside which the others are next to equal, once their spread is that of all."""
+        far = max(self.low, self.high, key=lambda value: abs(value - self.mean))
+        own = (far - self.mean) ** 2 * self.count / max(self.count - 1, 1)
+        # Of two different values each is alone.
+        told = self.count >= FEWEST_ROWS and len({self.first, self.low, self.high, self.last}) > 2
+        return far if told and self.squares - own < NEXT_TO_EQUAL * self.squares else None
 
     @property
     def counts_rows(self) -> bool:
@@ -357,6 +368,57 @@ def use_of(column: Column, table: Table) -> dict[str, Any]:
     note = "; ".join(notes).removeprefix(f"{table.name}, ").removeprefix(f"{table.name}: ")
     note = note.replace(f"column {column.name!r} ", "", 1)
     return {"use": use, "note": note or None, "line": where.get("line"), "value": where.get("value")}
+
+
+# Columns of which standardising leaves little
+
+
+def lone_values(*tables: Table) -> Iterator[str]:
+    """Yield a warning for each column of tables, one below the other, with one value beside which all others look alike."""
+    for columns in zip(*(table.columns for table in tables), strict=True):
+        if columns[0].is_category:
+            continue
+        values = np.concatenate([column.values for column in columns])
+        present = values[~np.isnan(values)]
+        if len(present) < FEWEST_ROWS or (low := float(present.min())) == (high := float(present.max())):
+            continue
+        # In parts of the range, which may be larger than any number.
+        parts = present / 2.0 / (high / 2.0 - low / 2.0)
+        far = high if 2.0 * np.median(parts) < parts.min() + parts.max() else low
+        others = present != far
+        if np.count_nonzero(others) < len(present) - 1 or present[others].min() == present[others].max():
+            continue
+        if np.var(parts[others]) < NEXT_TO_EQUAL * np.var(parts):
+            yield _told_of_lone_value(
+                columns[0].name, columns[0].kind, far, _place(tables, int(np.argmax(values == far)))
+            )
+
+
+def lone_value_of(name: str, kind: Kind, facts: NumberFacts) -> Iterator[str]:
+    """Yield the same from facts of a column."""
+    if (value := facts.lone_value) is not None:
+        yield _told_of_lone_value(name, kind, value, "one row")
+
+
+def _place(tables: Sequence[Table], row: int) -> str:
+    """Return where a row of tables, one below the other, stands."""
+    for table in tables:
+        if row < table.n_rows:
+            break
+        row -= table.n_rows
+    place = table.place(row)
+    return place if " of " in place else f"{place} of {table.files[0] if table.files else table.name}"
+
+
+def _told_of_lone_value(name: str, kind: Kind, value: float, place: str) -> str:
+    from kerntest.data.condition import as_name  # noqa: PLC0415 - seldom needed
+
+    shown = date_text(value) if kind == "date" else number_text(value)
+    left_out = f"{as_name(name)} != {repr(shown) if kind == 'date' else shown}"
+    return (
+        f"column {name!r} is {shown} in {place}, so far from all other values that these look alike once standardised: "
+        f"correct it, or {option('where', left_out)} leaves it out"
+    )
 
 
 # Columns by which rows may belong together

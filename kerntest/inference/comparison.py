@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics import misleading
-from kerntest.data.facts import tells_clusters
+from kerntest.data.facts import lone_values, tells_clusters
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
 from kerntest.errors import UndecidedError, option
@@ -98,7 +98,7 @@ class Comparison:
         options, tables = self.run.options, tables.with_gaps(self.reading.missing)
         used, dropped = without_missing(tables.tables, self.reading.missing)
         used, design, lost = designed(tables, used, self.reading)
-        dropped += lost
+        dropped += [*lost, *(lone_values(*used) if options.scale == "standardize" else ())]
         pooled = pool(*used)
         sample = lay_out(pooled, options.scale, design)
         chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample, options))

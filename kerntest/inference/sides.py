@@ -25,7 +25,7 @@ from kerntest.data.columns import (
     split_patterns,
     standardize,
 )
-from kerntest.data.facts import complete_rows
+from kerntest.data.facts import complete_rows, lone_values
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings
 from kerntest.data.read import read_table
@@ -352,8 +352,9 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
     if n < FEWEST_ROWS:
         raise too_few_rows(groups, n, dropped=n < first.n_rows)
     arranged = []
-    for table in tables:
-        one = arrange(table.take(kept).columns if n < table.n_rows else table.columns, n)
+    for table in (table.take(kept) if n < table.n_rows else table for table in tables):
+        one = arrange(table.columns, n)
+        warnings += lone_values(table) if scale == "standardize" else ()
         if one.empty:
             raise no_columns_left(table, one.warnings)
         arranged.append(one)

@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kerntest import hsic_joint, hsic_pairs, hsic_select, hsic_test, mmd_test, read_table
+from kerntest import (
+    hsic_joint,
+    hsic_pairs,
+    hsic_select,
+    hsic_test,
+    mmd_test,
+    read_table,
+    train_cca,
+    train_kpca,
+    train_svm,
+    train_unmix,
+)
 from kerntest.data.columns import apply_missing, match_tables, pool
 from kerntest.data.diagnostics import copies_of, misleading, proportions_p_value
 
@@ -295,3 +306,57 @@ def test_every_test_says_so(test):
     warnings = test(once.assign(a=np.arange(40))).warnings
     assert not [text for text in warnings if "repeat" in text]
     assert any("'a' counts the rows" in text for text in warnings)
+
+
+# One value beside which all others look alike
+
+
+def sample_with(value, n=250):
+    r = np.random.default_rng(0)
+    frame = pd.DataFrame({"v": r.normal(size=n), "w": r.normal(size=n), "kind": r.choice(["a", "b"], n)})
+    frame.loc[7, "v"] = value
+    return frame
+
+
+FAR = (
+    "so far from all other values that these look alike once standardised: correct it, or where='v != {}' leaves it out"
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        (lambda data: mmd_test(sample_with(0.0), data), "row 8 of y"),
+        (lambda data: mmd_test(data, by="kind", permutations=200), "row 8 of x, kind = b"),
+        (lambda data: mmd_test(sample_with(0.0), data, method="features", features="nystroem:20"), "one row"),
+        (lambda data: hsic_test(data, x_columns="v,w", y_columns="kind"), "row 8 of data"),
+        (hsic_pairs, "row 8 of data"),
+        (lambda data: hsic_select(data, "kind", 1), "row 8 of data"),
+        (lambda data: train_svm(data, target="kind"), "row 8 of train"),
+        (lambda data: train_kpca(data.assign(w=data["w"].where(data.index > 3)), missing="drop"), "row 8 of train"),
+        (lambda data: train_unmix(data, exclude="kind"), "row 8 of train"),
+        (lambda data: train_cca(data, x_columns="v", y_columns="w"), "row 8 of train"),
+    ],
+    ids=["mmd", "groups", "features", "hsic", "pairs", "select", "svm", "kpca", "unmix", "cca"],
+)
+def test_one_value_beside_which_all_others_look_alike(told, place):
+    for value, shown in ((2e20, "2e+20"), (-4000.0, "-4000")):
+        (text,) = [one for one in told(sample_with(value)).warnings if "alike once" in one]
+        assert text == f"column 'v' is {shown} in {place}, {FAR.format(shown)}"
+    assert not [one for one in told(sample_with(40.0)).warnings if "alike once" in one]
+
+
+def test_values_of_any_size_and_dates_that_are_far_from_all_others():
+    def lone(values, **options):
+        data = pd.DataFrame({"a day": values, "w": noise(len(values))})
+        return [one for one in train_kpca(data, **options).warnings if "alike once" in one]
+
+    (text,) = lone([*noise(40), 1e300])
+    assert text.startswith("column 'a day' is 1e+300 in row 41 of train, so far")
+    (text,) = lone([*map(str, days("2024-01-01")), "0024-01-05 00:00:00"])
+    assert "is 0024-01-05 in row 31 of train" in text
+    assert "where=\"`a day` != '0024-01-05'\"" in text
+    assert lone([*noise(40), 1e20], scale="none") == []
+    # Of few rows nothing can be told, a single 1 is a value, and of several none is alone.
+    for values in ([*noise(18), 4000.0], [0.0] * 40 + [1.0], [*noise(40), 4000.0, 4001.0], np.geomspace(1, 1e6, 40)):
+        assert lone(values) == []

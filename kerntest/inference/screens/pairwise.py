@@ -25,6 +25,7 @@ from kerntest.data.columns import (
     standardize,
 )
 from kerntest.data.diagnostics import alike_neighbours, copies_warning, counters, series_warning
+from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings, presence_name
 from kerntest.engines.engine import Engine
@@ -203,6 +204,7 @@ def hsic_pairs(
             *_series_warnings([pair for pair in made if pair.reject and {pair.x, pair.y} <= running]),
             *counters(column for column in usable if column.name not in running),
             *copies_warning([column.values for column in usable]),
+            *lone_values(replace(shared.table, columns=tuple(usable))),
         ),
     )
     files.write(dict, lambda: screen_figure(result))

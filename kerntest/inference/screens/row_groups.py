@@ -10,6 +10,7 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import apply_missing, check_usable, lost_rows, named_columns
+from kerntest.data.condition import as_name
 from kerntest.data.facts import complete_rows
 from kerntest.data.missing import with_gap_level
 from kerntest.errors import DataError, UsageError, counted, either, listed, option, suggest
@@ -114,7 +115,7 @@ def groups_of(
         one if of_kind in {"number", "boolean"} else "'" + one.replace("'", "''") + "'"
         for one in map(names.__getitem__, pairs[0])
     ]
-    two = f"{by if by.isidentifier() else f'`{by}`'} in ({', '.join(shown)})"
+    two = f"{as_name(by)} in ({', '.join(shown)})"
     codes = np.full(table.n_rows, -1)
     for code, own in enumerate(rows):
         codes[own] = code

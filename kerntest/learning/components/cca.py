@@ -321,7 +321,7 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
                 hint = "a column must hold at least two different values, and not one per row"
                 raise DataError(told, hint=hint, code="data.no_columns", where={"file": labelled.read.name})
             chosen.append(self._kernel_of(names, encoder, points))
-        warnings = (*reasons.values(), *encoder.told_of_one_unit(points))
+        warnings = (*reasons.values(), *encoder.told_of_scales(features, points))
         return training.TrainingRows(
             points,
             encoder,

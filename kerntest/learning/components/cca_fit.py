@@ -415,7 +415,8 @@ def fit_pairs(rows: TrainingRows, options: CcaOptions, progress: Progress | None
     pairs, penalties = search.of_all(share)
     without, left_out = tried[share]
     there = len(pairs.singular)
-    scores, held = search.variates(pairs, without)
+    # Without some fold there may be no pair.
+    scores, held = search.variates(pairs, without if len(left_out) else [])
     # The largest variate of x in size is positive; that of y goes with it.
     signs = np.where(scores[largest_entries(scores[:, :there]), np.arange(there)] < 0, -1.0, 1.0)
     pairs = pairs.scaled(signs, signs)

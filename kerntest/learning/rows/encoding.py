@@ -13,6 +13,7 @@ import numpy as np
 
 from kerntest.data.column_types import as_text, decimal_hint, missing_hint, value_problem
 from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, infinity, standardize
+from kerntest.data.facts import lone_values
 from kerntest.data.missing import GAP, PRESENCE, filled, fillings, presence, presence_name, with_gap_level
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
@@ -191,7 +192,13 @@ class Encoder:
         points = encoder.transform(read)[0] if by else Points(encoder.scaled(arranged.numeric), arranged.codes)
         return encoder, points, reasons
 
-    def told_of_one_unit(self, points: Points) -> Iterator[str]:
+    def told_of_scales(self, table: Table, points: Points) -> Iterator[str]:
+        """Yield what standardising does to the columns of a table, that a reader should know."""
+        if self.scale != "none":
+            yield from lone_values(table.select([one.name for one in self.columns]))
+        yield from self._told_of_one_unit(points)
+
+    def _told_of_one_unit(self, points: Points) -> Iterator[str]:
         """Yield a hint where all columns look like numbers of one unit, and standardising each makes a difference.
 
         They are numbered ones of one name, or are written with one unit, and range over about as much.

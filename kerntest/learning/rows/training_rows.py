@@ -330,7 +330,10 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     chosen = choose_kernel(options, encoder, points, reasons)
     if by_covariance(chosen.kernel):
         encoder = replace(encoder, moments=tuple(map(tuple, chosen.chooser.moments(None).tolist())))
-    left_out, warnings = (*reasons, *chosen.unused), (*reasons.values(), *encoder.told_of_one_unit(points))
+    left_out, warnings = (
+        (*reasons, *chosen.unused),
+        (*reasons.values(), *encoder.told_of_scales(labelled.features, points)),
+    )
     return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 
 
