@@ -394,10 +394,11 @@ def lone_values(*tables: Table) -> Iterator[str]:
             )
 
 
-def lone_value_of(name: str, kind: Kind, facts: NumberFacts) -> Iterator[str]:
-    """Yield the same from facts of a column."""
-    if (value := facts.lone_value) is not None:
-        yield _told_of_lone_value(name, kind, value, "one row")
+def lone_values_among(facts: TableFacts) -> Iterator[str]:
+    """Yield the same from facts about a table."""
+    for name, found in facts.numbers.items():
+        if (value := found.lone_value) is not None:
+            yield _told_of_lone_value(name, facts.kinds[name], value, "one row")
 
 
 def _place(tables: Sequence[Table], row: int) -> str:

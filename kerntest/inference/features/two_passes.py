@@ -15,7 +15,7 @@ import numpy as np
 from kerntest.data import columns as table_columns
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics import two_sample_warnings
-from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_value_of, mixed
+from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.table import Column, Table
 from kerntest.engines.engine import fitting
@@ -318,10 +318,7 @@ class Survey(exact.RunOfTest):
             sampled = [points_of(self._filled(one.sample), scaling) for one in facts if one.sample is not None]
             rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
             misleading = list(two_sample_warnings(facts, scaling.numeric_names, rows))
-        if self.options.scale == "standardize":
-            misleading += (
-                text for name, found in pooled.numbers.items() for text in lone_value_of(name, self.kinds[name], found)
-            )
+        misleading += lone_values_among(pooled) if self.options.scale == "standardize" else ()
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
         digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
