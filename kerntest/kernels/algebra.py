@@ -484,12 +484,18 @@ def refuse_overflow(kernel: object) -> Iterator[None]:
         raise overflow(kernel) from error
 
 
+def smaller_gain(columns: int = 0) -> str:
+    """Return how kernels of inner products of so many columns, or of some, are kept in range."""
+    gain = f"{1 / columns:.1g}" if columns else "0.1"
+    return f"a smaller gain, as in exp({gain}*linear) or polynomial(gain={gain}), degree or exponent keeps it in range"
+
+
 def overflow(kernel: object) -> UndecidedError:
     """Return the error for a kernel whose values or sums are beyond the range of numbers."""
     own = f"{option('scale', 'standardize')} of columns as they are"
     return UndecidedError(
         f"the kernel '{kernel}' overflows on these rows",
-        hint=f"a smaller gain, degree or exponent keeps it in range, and so does {own}",
+        hint=f"{smaller_gain()}, and so does {own}",
         code="undecided.overflow",
     )
 

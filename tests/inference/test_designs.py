@@ -229,7 +229,11 @@ def test_what_is_no_design_is_refused(tmp_path):
         DataError, match=r"3 clusters of 'who' have rows in both tables \(the first in x, row 13\)"
     ) as caught:
         mmd_test(x, y, cluster="who")
-    assert "paired=" in caught.value.hint
+    assert caught.value.hint.startswith("paired='who' compares rows")
+    with pytest.raises(DataError, match="3 clusters of 'who' have rows in both tables") as caught:
+        mmd_test(x, y, cluster="who", strata="shop")
+    # Beside strata, pairs would be refused.
+    assert caught.value.hint.startswith("paired='who', without strata='shop', compares rows")
     with pytest.raises(UsageError, match="exclude each other"):
         mmd_test(x, y, paired="who", strata="shop")
     with pytest.raises(DataError, match="no value of 'who' is in both"):

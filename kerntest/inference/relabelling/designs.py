@@ -244,7 +244,9 @@ def designed(
         said = (
             f"{counted(len(both), 'cluster')} of {cluster!r} {'has' if len(both) == 1 else 'have'} rows in both tables"
         )
-        hint = f"{option('paired', [cluster])} compares rows of the same cluster with each other"
+        # Of a pair each stratum is its own.
+        alone = "" if strata is None else f", without {option('strata', [strata])},"
+        hint = f"{option('paired', [cluster])}{alone} compares rows of the same cluster with each other"
         where = {**used[0].where(row), "column": cluster}
         raise DataError(
             f"{said} (the first in {used[0].name}, {used[0].place(row)})", hint=hint, code="data.clusters", where=where

@@ -20,7 +20,7 @@ from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmOptions
 from kerntest.learning.machines.svm_model import SvmModel
-from kerntest.learning.machines.svm_search import MEASURES, Search, edge_warnings, sigmoids
+from kerntest.learning.machines.svm_search import MEASURES, Search, fit_warnings, sigmoids
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics
@@ -51,10 +51,6 @@ MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 MANY_CLASSES, MANY_SHARE = 20, 0.1
 # And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
 HARDLY_REPEATED = 0.5
-# A relative duality gap above this says nothing good of a machine.
-USABLE_GAP = 0.1
-# A share of support vectors at which a machine has learned the rows by heart.
-NEARLY_ALL = 0.9
 # So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
 # is little better than that one if it gets no larger share of the others right.
 FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
@@ -381,7 +377,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             fit = Machines(rows, options, options.engine).fit(options.C, progress=progress)
         if options.probability:
             fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options)))
-        return replace(fit, search=search, warnings=(*warnings, *_fit_warnings(rows, fit, search, options.seed)))
+        return replace(fit, search=search, warnings=(*warnings, *fit_warnings(rows, fit, search, options.seed)))
 
     def fitted(self, fit: SvmFit) -> SvmOptions:
         """Return the options with the cost and the kernel that a grid has chosen."""
@@ -514,36 +510,3 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
                 else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
             )
         return warnings
-
-
-def _fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, seed: int) -> list[str]:
-    """Return what a reader must know of how a machine was fitted."""
-    gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
-    by_pairs = rows.classes is not None and model.method == "svm"
-    stopped = "" if fit.converged else ", and SMO stopped before it was reached"
-    state = (
-        "usable, not exact"
-        if (gap or 0.0) <= USABLE_GAP
-        else f"far from the best; a smaller {option('C')} is easier to reach"
-    )
-    # A narrow kernel needs every row; a small cost holds every row at its bound.
-    cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
-    way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"
-    of_numbers = rows.encoder is None or rows.encoder.numeric
-    cases = {
-        "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
-        f"solution{stopped}": by_pairs and gap is None,
-        f"the solver stopped at a relative duality gap of {gap or 0.0:.1e}: the machine is {state}": (
-            gap is not None and not fit.converged
-        ),
-        f"every row is predicted as the same number: no error is larger than {option('epsilon')}": (
-            rows.names and rows.classes is None and not support
-        ),
-        "the perceptron still makes mistakes on the training rows: the classes may not be separable": (
-            model.method == "perceptron" and not fit.converged
-        ),
-        f"{support:,} of {n:,} training rows are support vectors: {cause}, or the columns say little of the target"
-        f"{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
-    }
-    at_edge = [] if search is None else edge_warnings(search, seed)
-    return [*(text for text, applies in cases.items() if applies), *at_edge]

@@ -18,6 +18,7 @@ import numpy as np
 
 from kerntest.engines.engine import Engine
 from kerntest.errors import either, option
+from kerntest.kernels.algebra import smaller_gain
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Codes, Kernel
-    from kerntest.learning.machines.svm_fit import SvmOptions
+    from kerntest.learning.machines.svm_fit import SvmFit, SvmOptions
     from kerntest.learning.machines.svm_model import SvmModel
     from kerntest.learning.rows.training_rows import TrainingRows
 
@@ -56,6 +57,12 @@ HARD = 50
 # The axes of a grid: in words, the step beyond an edge, and how far it goes at most; and so many steps in all.
 AXES = ("bandwidth", 2.0, 2.0**-5, 2.0**5), ("cost", 10.0, 1e-4, 1e5)
 MOST_BEYOND = 4
+# A relative duality gap above this says nothing good of a machine.
+USABLE_GAP = 0.1
+# A share of support vectors at which a machine has learned the rows by heart.
+NEARLY_ALL = 0.9
+# A kernel whose largest value at a single row is so many times the usual one sees little but the outermost rows.
+TOO_STEEP = 100.0
 # What no clock tells from nothing.
 TINY_SECONDS = 1e-9
 # Bytes of whole matrices that are kept for further rounds.
@@ -347,6 +354,48 @@ def edges(means: Mapping[Cell, float], best: Cell) -> Iterator[tuple[int, bool]]
         beside = means[(inner, best[1]) if axis == 0 else (best[0], inner)]
         if means[best] - beside > EQUAL_SCORES * abs(means[best]):
             yield axis, largest
+
+
+# What a reader must know of a machine and of its search
+
+
+def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, seed: int) -> list[str]:
+    """Return what a reader must know of how a machine was fitted."""
+    gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
+    by_pairs = rows.classes is not None and model.method == "svm"
+    stopped = "" if fit.converged else ", and SMO stopped before it was reached"
+    state = "usable, not exact" if (gap or 0.0) <= USABLE_GAP else f"far from the best; {_easier(rows)}"
+    # A narrow kernel needs every row; a small cost holds every row at its bound.
+    cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
+    way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"
+    of_numbers = rows.encoder is None or rows.encoder.numeric
+    cases = {
+        "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
+        f"solution{stopped}": by_pairs and gap is None,
+        f"the solver stopped at a relative duality gap of {gap or 0.0:.1e}: the machine is {state}": (
+            gap is not None and not fit.converged
+        ),
+        f"every row is predicted as the same number: no error is larger than {option('epsilon')}": (
+            rows.names and rows.classes is None and not support
+        ),
+        "the perceptron still makes mistakes on the training rows: the classes may not be separable": (
+            model.method == "perceptron" and not fit.converged
+        ),
+        f"{support:,} of {n:,} training rows are support vectors: {cause}, or the columns say little of the target"
+        f"{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
+    }
+    at_edge = [] if search is None else edge_warnings(search, seed)
+    return [*(text for text, applies in cases.items() if applies), *at_edge]
+
+
+def _easier(rows: TrainingRows) -> str:
+    """Return what makes machines easier to find."""
+    if rows.kernel is not None and isinstance(rows.points, Points):
+        values = rows.kernel.diagonal(rows.points)
+        if (usual := float(np.median(values))) * TOO_STEEP < (largest := float(values.max())):
+            told = f"the kernel is {usual:.0e} at the usual row and {largest:.0e} at the outermost"
+            return f"{told}: {smaller_gain(len(rows.columns))}"
+    return f"a smaller {option('C')} is easier to reach"
 
 
 def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
