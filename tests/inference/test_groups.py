@@ -368,7 +368,16 @@ def test_the_record_is_told_as_a_table_and_as_json():
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert plain["schema"] == "kerntest.mmd.groups/1"
     assert plain["effect_sizes"][0][0] is None
-    assert set(plain["pairs"][0]) == set(result.to_frame().columns)
+    rows = result.to_frame()
+    assert {*plain["pairs"][0], "p_value_together"} == {*rows.columns}
+    # The test of all groups goes with every pair; where there is none, the corrected p-values say all.
+    assert (rows["p_value_together"] == result.p_value).all()
+    assert (
+        mmd_test(*(part.drop(columns="group") for _, part in frame.groupby("group")))
+        .to_frame()["p_value_together"]
+        .isna()
+        .all()
+    )
     told = result.summary(80)
     assert max(map(len, told.splitlines())) <= 80
     assert "a (30), b (25), c (28)" in told

@@ -248,6 +248,10 @@ def test_a_steep_kernel_is_told_of_a_gain_and_another_one_of_the_cost():
     r = np.random.default_rng(0)
     x = r.normal(size=(80, 30))
     data = pd.DataFrame(x).add_prefix("c").assign(y=np.where(x[:, 0] > 0, "a", "b"))
-    (steep,) = [text for text in train_svm(data, target="y", kernel="exp(linear)").warnings if "far from the best" in text]
+    (steep,) = [
+        text for text in train_svm(data, target="y", kernel="exp(linear)").warnings if "far from the best" in text
+    ]
     assert "at the outermost: a smaller gain, as in exp(0.03*linear)" in steep
-    assert not [text for text in train_svm(data, target="y", kernel="exp(0.03*linear)").warnings if "the solver" in text]
+    assert not [
+        text for text in train_svm(data, target="y", kernel="exp(0.03*linear)").warnings if "the solver" in text
+    ]

@@ -246,7 +246,7 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
     sources = {"DATA": options["data"], "Y": options["other"]}
     run.check(mode.record, sources, "kerntest hsic - --x price --y size < data.csv")
     result = run.call(mode.function, **_arguments(taken, options))
-    return run.deliver(result, words.notes_of(result), result.to_dict().get(result.rows_from, []))
+    return run.deliver(result, words.notes_of(result), result.rows())
 
 
 def _switch(options: dict[str, Any]) -> str:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.decision_pictures import Metrics
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
     from kerntest.learning.scores import Sigmoid
-    from kerntest.report.results.learning_record import GridSearch
 
 # Half the range of targets: the solver squares their products with costs.
 SMALLEST_TARGET, LARGEST_TARGET = 1e-75, 1e75

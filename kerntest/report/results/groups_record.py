@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kerntest.dataclass import dataclass
 from kerntest.report.results.record import AnyTestResult, Record
@@ -123,3 +123,8 @@ class GroupsResult(AnyTestResult):
     rejected: int
     effect_sizes: tuple[tuple[float | None, ...], ...] | None = None
     pairs: tuple[SamplePair, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the pairs as plain data, beside each the p-value of all groups together where there is one."""
+        together = None if self.statistic is None else self.p_value
+        return [{**pair, "p_value_together": together} for pair in super().rows()]

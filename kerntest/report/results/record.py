@@ -50,8 +50,11 @@ class Record:
         """Return a pandas DataFrame with a row for each of many tests, or one with nested fields as `null.method`."""
         import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
 
-        plain = self.to_dict()
-        return pd.DataFrame(plain[self.rows_from] if self.rows_from else [flatten(plain)])
+        return pd.DataFrame(self.rows() if self.rows_from else [flatten(self.to_dict())])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return many tests as plain data; none where the record is of one."""
+        return plain_data(getattr(self, self.rows_from)) if self.rows_from else []
 
 
 class Result(Record):
