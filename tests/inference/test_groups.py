@@ -463,3 +463,15 @@ def test_progress_rises_to_its_end():
     mmd_test(frame_of((60, 50, 40)), by="group", explain=True, progress=lambda done, steps: told.append(done / steps))
     assert told == sorted(told)
     assert told[-1] == 1.0
+
+
+def test_rows_without_a_group_are_counted():
+    frame = frame_of((40, 40, 40), (0.0, 0.0, 0.0))
+    frame.loc[[3, 50], "group"] = None
+    names = sorted(frame["group"].dropna().unique())
+    two = mmd_test(frame[frame["group"] != names[2]], by="group", missing="drop")
+    assert [text for text in two.warnings if "without a" in text] == [
+        "x: 2 rows of 80 without a value of 'group' left out"
+    ]
+    three = mmd_test(frame, by="group", missing="drop", **FIXED)
+    assert "118 of 120 rows used" in three.summary()

@@ -246,7 +246,7 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
     sources = {"DATA": options["data"], "Y": options["other"]}
     run.check(mode.record, sources, "kerntest hsic - --x price --y size < data.csv")
     result = run.call(mode.function, **_arguments(taken, options))
-    return run.deliver(result, words.notes_of(result), result.rows())
+    return run.deliver(result, words.notes_of(result), result.rows_of_tests())
 
 
 def _switch(options: dict[str, Any]) -> str:

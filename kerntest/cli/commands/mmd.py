@@ -160,4 +160,4 @@ def mmd(ctx: click.Context, /, x: str, y: tuple[str, ...], **options: Any) -> in
     records = (TwoSampleResult, GroupsResult) if options["by"] is not None else (GroupsResult,) if len(y) > 1 else ()
     run.check(records or (TwoSampleResult,), {"X": x} | named, "kerntest mmd before.csv - < after.csv")
     result: TwoSampleResult | GroupsResult = run.call("mmd_test", x, *y, **options)
-    return run.deliver(result, notes_of(result), result.rows())
+    return run.deliver(result, notes_of(result), result.rows_of_tests())

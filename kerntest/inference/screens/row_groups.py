@@ -73,7 +73,6 @@ def groups_of(
         said, hint = f"no column of {table.name} is left to compare by {by!r}", f"name another in {option('columns')}"
         raise UsageError(said, hint=hint, code="usage.no_columns", where=place)
     _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
-    warnings = lost_rows(f"{table.name}, column {by!r}", lost, table.n_rows, {by: lost}, [by])
     # What belongs together is not compared, but known in every pair.
     apart = [name for name in table.select(reading.apart).names if name not in others]
     used = check_usable(table.select([*others, *apart]))
@@ -82,6 +81,7 @@ def groups_of(
     of_kind, column = column.kind, as_text(column)
     names = [column.levels[code] for code in np.flatnonzero(column.level_counts)]
     names = [names[one] for one in natural_order(names)]
+    warnings = _without_group(table, by, lost, len(names))
     if len(names) < 2:
         said = f"column {by!r} of {table.name} has one value: {names[0]!r}; groups are two or more"
         raise DataError(said, hint=f"name another column in {option('by')}", code="data.groups", where=place)
@@ -121,6 +121,14 @@ def groups_of(
         codes[own] = code
     pooled = plain.take(codes >= 0)
     return Samples(names, tables, pairs, first, by, two, pooled, codes[codes >= 0]), (*used.warnings, *warnings)
+
+
+def _without_group(table: Table, by: str, lost: int, groups: int) -> list[str]:
+    """Return the warning about rows without a group: any of them where a report counts the rows of two groups alone."""
+    many = lost_rows(f"{table.name}, column {by!r}", lost, table.n_rows, {by: lost}, [by])
+    if many or not lost or groups > 2:
+        return many
+    return [f"{table.name}: {counted(lost, 'row')} of {table.n_rows:,} without a value of {by!r} left out"]
 
 
 def _named(reference: str | float, names: Sequence[str], by: str, place: Mapping[str, str]) -> str:

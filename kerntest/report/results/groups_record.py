@@ -124,7 +124,7 @@ class GroupsResult(AnyTestResult):
     effect_sizes: tuple[tuple[float | None, ...], ...] | None = None
     pairs: tuple[SamplePair, ...]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows_of_tests(self) -> list[dict[str, Any]]:
         """Return the pairs as plain data, beside each the p-value of all groups together where there is one."""
         together = None if self.statistic is None else self.p_value
-        return [{**pair, "p_value_together": together} for pair in super().rows()]
+        return [{**pair, "p_value_together": together} for pair in super().rows_of_tests()]

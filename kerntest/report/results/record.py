@@ -50,9 +50,9 @@ class Record:
         """Return a pandas DataFrame with a row for each of many tests, or one with nested fields as `null.method`."""
         import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
 
-        return pd.DataFrame(self.rows() if self.rows_from else [flatten(self.to_dict())])
+        return pd.DataFrame(self.rows_of_tests() if self.rows_from else [flatten(self.to_dict())])
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows_of_tests(self) -> list[dict[str, Any]]:
         """Return many tests as plain data; none where the record is of one."""
         return plain_data(getattr(self, self.rows_from)) if self.rows_from else []
 
