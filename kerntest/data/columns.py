@@ -402,6 +402,7 @@ def standardize(
 # Whole numbers from here on are not all told apart as floating-point numbers.
 EXACT_INTEGERS = 2.0**53
 _FEWEST_ROWS = 2
+ONE_VALUE = "has one value in all rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,9 +414,19 @@ class Arranged:
     numeric_names: tuple[str, ...]
     category_names: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
-    left_out: tuple[str, ...]
-    warnings: tuple[str, ...]
+    # Of each column that is left out, in words.
+    reasons: Mapping[str, str]
     n_x: int = 0
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that cannot tell anything."""
+        return tuple(self.reasons)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why columns are left out."""
+        return told_of_left_out(self.reasons)
 
     @property
     def empty(self) -> bool:
@@ -431,7 +442,7 @@ class Arranged:
 def arrange(columns: Sequence[Column], n_rows: int) -> Arranged:
     """Lay columns without missing values side by side, numbers apart from categories."""
     told = [(column, reason_to_leave_out(column)) for column in map(laid_below, columns)]
-    kept = [column for column, warning in told if not warning]
+    kept = [column for column, reason in told if not reason]
     numeric, categories = ([column for column in kept if column.is_category == wanted] for wanted in (False, True))
     return Arranged(
         numeric=np.column_stack([np.empty((n_rows, 0)), *(column.values for column in numeric)]),
@@ -439,8 +450,7 @@ def arrange(columns: Sequence[Column], n_rows: int) -> Arranged:
         numeric_names=tuple(column.name for column in numeric),
         category_names=tuple(column.name for column in categories),
         levels=tuple(column.levels for column in categories),
-        left_out=tuple(column.name for column, warning in told if warning),
-        warnings=tuple(warning for _, warning in told if warning),
+        reasons={column.name: reason for column, reason in told if reason},
     )
 
 
@@ -483,11 +493,20 @@ def reason_to_leave_out(column: Column) -> str | None:
     return reason_from_facts(column.name, column.kind, n_rows=n_rows, n_levels=n_levels, constant=constant, value=value)
 
 
+def told_of_left_out(reasons: Mapping[str, str]) -> list[str]:
+    """Return why columns are left out, those of one value together."""
+    constant = [name for name, reason in reasons.items() if reason == f"column {name!r} {ONE_VALUE} and is left out"]
+    if len(constant) < 2:
+        return [*reasons.values()]
+    together = f"columns {listed([repr(name) for name in constant])} have one value each in all rows and are left out"
+    return [together, *(reason for name, reason in reasons.items() if name not in constant)]
+
+
 def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, constant: bool, value: float) -> str | None:
     """Return the same from what is known of a column: its kind, its levels, and the number that it is if it is one."""
     reason = ""
     if constant:
-        reason = "has one value in all rows"
+        reason = ONE_VALUE
         if abs(value) >= EXACT_INTEGERS:
             reason += f" to the 16 digits of a number ({option('categorical')} takes every digit)"
     elif kind == "text" and identifies_rows(n_levels, n_rows):

@@ -416,7 +416,8 @@ def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) 
         return None
     few = len(different) < FEWEST_VALUES
     low, high = (different[0], different[-1]) if few else np.nanquantile(values, [0.25, 0.75])
-    places = (high - low) / float(np.diff(different).min()) + 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        places = (high - low) / np.diff(different).min() + 1.0
     inside = np.count_nonzero((different >= low) & (different <= high))
     if inside >= CROWDED * places:
         return None

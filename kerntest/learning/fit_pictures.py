@@ -272,7 +272,7 @@ def draw_scree(axis: Any, ratios: Sequence[float], explained: float) -> None:
     axis.plot(places, sums, color="black", linewidth=1.2, marker="o", markersize=3.5, label="together")
     if len(shown) <= LABELLED:
         axis.bar_label(bars, fmt="%.3g", padding=4, fontsize=7.5)
-    axis.set(xlim=(0.4, len(shown) + 0.6), ylim=(0, min(100.0, 1.18 * float(sums[-1]))))
+    axis.set(xlim=(0.4, len(shown) + 0.6), ylim=(0, 1.18 * float(sums[-1])))
     axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axis.set(xlabel="component", ylabel="% of the variance")
     axis.legend(loc="upper left", frameon=False, fontsize=8, ncols=2)

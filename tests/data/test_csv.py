@@ -424,18 +424,13 @@ def test_options_without_a_meaning_are_refused(csv, refused, options, match):
             "column 3 has no name and is called 'unnamed_3'; if it numbers the rows, leave it out with exclude='unnamed_3'",
         ),
         *(
-            (text, ("index", "t"), None)
+            (text, ("index", "t"), "the first column of a.csv has no name and is left out; with a name it is used")
             for text in (
                 ",index,t\n0,1,x\n1,2,y\n",
                 '"","index","t"\n"a",1,"x"\n"b",2,"y"\n',
                 '"index","t"\n"1",1,"x"\n"2",2,"y"\n',
                 '"index";"t"\n"1";1;"x"\n"2";2;"y"\n',
             )
-        ),
-        (
-            ",t\na,x\nb,y\na,x\n",
-            ("t",),
-            "the first column of a.csv has no name and is left out; with a name it is used",
         ),
         (
             "1.5,2\n1,2\n3,4\n",

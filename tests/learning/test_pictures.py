@@ -362,6 +362,9 @@ def test_one_component_alone_is_drawn_over_the_rows(color):
 
 
 def test_of_very_many_components_the_first_are_drawn():
+    axis = drawn(draw_scree, (0.998, 0.001), 0.999)
+    # The legend stands above a bar of nearly all of the variance.
+    assert axis.get_legend().get_window_extent().y0 > axis.patches[0].get_window_extent().y1
     axis = drawn(draw_scree, (0.01,) * 80, 0.8)
     assert len(axis.patches) == 50
     assert axis.get_title() == "Scree: 80 % explained\n(the first 50 of 80)"

@@ -226,8 +226,6 @@ class CsvFile:
     start: int = 0
     n_header_lines: int = 0
     location: Path | None = None
-    # Whether a first column without a name has a value twice among the first rows, which names of rows have not.
-    repeats: bool = False
 
     @contextmanager
     def opened(self, start: int) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
@@ -316,8 +314,7 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
         with suppress(csv.Error):
             records = _first_records(data[start : start + 2 * _SAMPLE_BYTES], delimiter)
         header = (*[""] * _names_rows(fields, records), *fields)
-        repeats = len({record[0] for record in records}) < len(records)
-        file = replace(file, header=header, start=start, n_header_lines=n_lines, repeats=repeats)
+        file = replace(file, header=header, start=start, n_header_lines=n_lines)
     else:
         file = replace(file, header=tuple(f"x{number}" for number in range(1, len(fields) + 1)))
     if first is not None:
@@ -358,7 +355,7 @@ def checked_header(file: CsvFile) -> tuple[list[str], list[str], dict[str, tuple
         notes.append(
             f"{as_header(table_name)} it begins with #: if that is a comment, {option('comment', '#')} leaves it out"
         )
-    elif has_index and file.repeats:
+    elif has_index:
         notes.append(f"the first column of {table_name} has no name and is left out; with a name it is used")
     if all(map(is_number, names)) and not like_years(names):
         notes.append(f"{as_header(table_name)} all its names are numbers; {option('header', False)} reads it as a row")

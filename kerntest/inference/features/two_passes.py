@@ -319,7 +319,7 @@ class Survey(exact.RunOfTest):
             rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
             misleading = list(two_sample_warnings(facts, scaling.numeric_names, rows))
         misleading += lone_values_among(pooled) if self.options.scale == "standardize" else ()
-        self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
+        self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *table_columns.told_of_left_out(reasons))
         digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
         self.tables = [replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read]

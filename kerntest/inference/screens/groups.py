@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kerntest.data.columns import told_of_left_out
 from kerntest.engines.plan import added, count_wanted
 from kerntest.errors import (
     KerntestError,
@@ -141,11 +142,13 @@ def _compared(
         way_out = f"by features {told}; {option('method', 'exact')} has one"
         warnings = (*warnings, way_out if apart is None else f"with {apart} {told}")
     if all_groups is None:
-        left_out = [one.pooled.warnings for one in ready if isinstance(one, Compared)]
-        warnings = (
-            *warnings,
-            *(text for text in dict.fromkeys(chain(*left_out)) if all(text in one for one in left_out)),
-        )
+        left_out = [one.pooled.reasons for one in ready if isinstance(one, Compared)]
+        in_all = {
+            name: why
+            for name, why in dict(chain(*(one.items() for one in left_out))).items()
+            if all(one.get(name) == why for one in left_out)
+        }
+        warnings = (*warnings, *told_of_left_out(in_all))
     rows, sizes = sum(table.n_rows for table in samples.tables), [table.n_rows for table in samples.tables]
     if count_wanted(rows):
         steps = [] if all_groups is None else [all_groups.step()]

@@ -23,6 +23,7 @@ from kerntest.data.columns import (
     laid_below,
     reason_to_leave_out,
     standardize,
+    told_of_left_out,
 )
 from kerntest.data.diagnostics import alike_neighbours, copies_warning, counters, series_warning
 from kerntest.data.facts import lone_values
@@ -263,7 +264,7 @@ class _Pairs(Screen):
             )
         self.columns = [column for column in chosen.columns if reasons[column.name] is None]
         told = {one: reason for one, reason in reasons.items() if reason is not None}
-        self.left_out, self.warnings = tuple(told), (*chosen.warnings, *told.values())
+        self.left_out, self.warnings = tuple(told), (*chosen.warnings, *told_of_left_out(told))
         place = {column.name: k for k, column in enumerate(self.columns)}
         left, right = ([place[one] for one in side if one in place] for side in sides)
         pairs = (

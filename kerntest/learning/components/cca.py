@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from kerntest.data.columns import is_all, match_names, split_patterns
+from kerntest.data.columns import is_all, match_names, split_patterns, told_of_left_out
 from kerntest.data.missing import presence_name
 from kerntest.errors import DataError, UsageError, counted, option
 from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
@@ -321,7 +321,7 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
                 hint = "a column must hold at least two different values, and not one per row"
                 raise DataError(told, hint=hint, code="data.no_columns", where={"file": labelled.read.name})
             chosen.append(self._kernel_of(names, encoder, points))
-        warnings = (*reasons.values(), *encoder.told_of_scales(features, points))
+        warnings = (*told_of_left_out(reasons), *encoder.told_of_scales(features, points))
         return training.TrainingRows(
             points,
             encoder,

@@ -188,9 +188,8 @@ class Encoder:
             if one.name not in {*arranged.left_out, *added}
         ]
         encoder = cls(tuple(specs), scale, table.na)
-        reasons = dict(zip(arranged.left_out, arranged.warnings, strict=True))
         points = encoder.transform(read)[0] if by else Points(encoder.scaled(arranged.numeric), arranged.codes)
-        return encoder, points, reasons
+        return encoder, points, dict(arranged.reasons)
 
     def told_of_scales(self, table: Table, points: Points) -> Iterator[str]:
         """Yield what standardising does to the columns of a table, that a reader should know."""

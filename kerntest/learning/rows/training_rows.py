@@ -20,6 +20,7 @@ from kerntest.data.columns import (
     lost_rows,
     named_columns,
     split_patterns,
+    told_of_left_out,
     units_differ,
 )
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
@@ -332,7 +333,7 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
         encoder = replace(encoder, moments=tuple(map(tuple, chosen.chooser.moments(None).tolist())))
     left_out, warnings = (
         (*reasons, *chosen.unused),
-        (*reasons.values(), *encoder.told_of_scales(labelled.features, points)),
+        (*told_of_left_out(reasons), *encoder.told_of_scales(labelled.features, points)),
     )
     return TrainingRows(points, encoder, chosen, clusters=labelled.clusters, left_out=left_out, warnings=warnings)
 
