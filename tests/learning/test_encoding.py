@@ -98,7 +98,9 @@ def test_columns_that_tell_nothing_are_left_out_with_a_warning(table):
     assert any("column 'b' has one value in all rows" in text for text in texts)
     assert any("it identifies rows" in text for text in texts)
     assert len(found.predict(table("a", "3", "4"))) == 2
-    with pytest.raises(DataError, match=r"no column is left to learn from among a, b of new\.csv: columns 'a', 'b' have"):
+    with pytest.raises(
+        DataError, match=r"no column is left to learn from among a, b of new\.csv: columns 'a', 'b' have"
+    ):
         KernelRidge().fit(table("a,b", "1,x", "1,x"), [1.0, 2.0])
 
 
