@@ -82,8 +82,8 @@ def group() -> None:
 
 
 @as_typed()
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; every failure becomes a message on stderr."""
+def run(arguments: Sequence[str], *, alone: bool = False) -> int:
+    """Run one command line, for which the process may be there alone; return its exit code. Failures become messages."""
     _told.clear()
     if not (arguments or os.environ.get(COMPLETION_VARIABLE)):
         # Help that nobody asked for is no result: a script that has lost its command must not go on.
@@ -94,7 +94,11 @@ def run(arguments: Sequence[str]) -> int:
             from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell's Tab key needs it
 
             return shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
-        with warnings.catch_warnings(), written_together(), group.make_context(PROGRAM, list(arguments)) as context:
+        with (
+            warnings.catch_warnings(),
+            written_together(),
+            group.make_context(PROGRAM, list(arguments), obj=alone) as context,
+        ):
             # The command tells those of the result itself.
             warnings.simplefilter("ignore", KerntestWarning)
             return group.invoke(context) or 0
@@ -113,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> NoReturn:
     """Run the command line of this process and leave with its exit code."""
     _prepare_process()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], alone=True)
     # Everything is written and closed. Threads of the libraries that read files may still be starting, and taking the
     # interpreter down around them can end in an abort.
     _leave_at_once(code)

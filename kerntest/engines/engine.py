@@ -252,12 +252,29 @@ class Setting(NamedTuple):
     planned_from: int = 0
     read: Sequence[weakref.ref[Any]] = ()
 
-    def taken(self) -> int:
-        """Return the bytes that the program and the tables take."""
-        alive = [array for reference in self.read if (array := reference()) is not None]
-        return PROGRAM_BYTES + sum(int(array.nbytes) for array in alive)
+    def taken(self, reckoned: float | None = None) -> float:
+        """Return the bytes that the program and the tables take: measured where the process is there for one command.
+
+        Elsewhere that many beside the program, or what the arrays of the tables take that were read.
+        """
+        if ALONE.get() and (resident := _resident_bytes()):
+            return resident + LIBRARY_BYTES
+        if reckoned is None:
+            reckoned = sum(array.nbytes for reference in self.read if (array := reference()) is not None)
+        return PROGRAM_BYTES + reckoned
 
 
+def _resident_bytes() -> int:
+    """Return how much of the memory this process has now; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - pathlib reads it in twice the time
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, AttributeError, ValueError):
+        return 0
+
+
+# Whether this process is there for one command alone.
+ALONE: ContextVar[bool] = ContextVar("kerntest alone", default=False)
 _USUAL = Setting(Engine())
 CURRENT: ContextVar[Setting] = ContextVar("kerntest setting", default=_USUAL)
 
@@ -274,7 +291,9 @@ def engine_of(threads: int | None = None) -> Engine:
 
 _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 # What the program takes with its libraries, before there is any data; and the least that may be allowed.
-PROGRAM_BYTES, SMALLEST = 130 * 10**6, 2 * 10**8
+PROGRAM_BYTES, SMALLEST = 110 * 10**6, 2 * 10**8
+# What is loaded after a table has been read: more of scipy, and what reports are written with.
+LIBRARY_BYTES = 18 * 10**6
 # What reading text takes besides the text itself, for each value: numbers, their text, and where their rows begin.
 BYTES_A_VALUE = 48
 
@@ -288,7 +307,7 @@ def parse_memory(amount: str | int) -> int:
         if SMALLEST <= size < math.inf:
             return int(size)
         unit = "" if found[2] else " byte" if size == 1 else " bytes"
-        trouble = f"{str(amount).strip()}{unit} of memory is too little: the program itself takes 130 MB"
+        trouble = f"{str(amount).strip()}{unit} of memory is too little: the program itself takes {show_memory(PROGRAM_BYTES)}"
     raise UsageError(trouble, hint=f"write {option('memory', '4GB')}, or 500MB", code="usage.memory")
 
 
@@ -322,7 +341,7 @@ def allowed_bytes(usual: int) -> int:
     return usual if memory is None else max(0, 2 * (memory - PROGRAM_BYTES) // 3)
 
 
-def bytes_to_read() -> int | None:
+def bytes_to_read() -> float | None:
     """Return how many bytes of a file may be in memory now; None for any."""
     current = CURRENT.get()
     return None if current.engine.memory is None else max(0, current.engine.memory - current.taken())
@@ -342,15 +361,15 @@ def note_read(arrays: Iterable[Any]) -> None:
         current.read.extend(weakref.ref(array) for array in arrays)
 
 
-def fitting(engine: Engine, held: Callable[[int], float], *, what: str, hint: str) -> Engine:
-    """Return the engine with as many threads as memory allows, of which so many hold `held` bytes beside the program.
+def fitting(engine: Engine, need: Callable[[int], float], *, what: str, hint: str) -> Engine:
+    """Return the engine with as many threads as memory allows, of which so many `need` bytes.
 
-    What one thread holds may be refused already; `what` says of whom, with its verb.
+    What one thread needs may be refused already; `what` says of whom, with its verb.
     """
     if engine.memory is None:
         return engine
-    refuse_beyond(PROGRAM_BYTES + held(1), engine.memory, what, hint)
+    refuse_beyond(need(1), engine.memory, what, hint)
     threads = engine.threads
-    while engine.name == "local" and threads > 1 and PROGRAM_BYTES + held(threads) > engine.memory:
+    while engine.name == "local" and threads > 1 and need(threads) > engine.memory:
         threads -= 1
     return engine if threads == engine.threads else Engine(threads, engine.memory)

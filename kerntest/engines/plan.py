@@ -26,7 +26,7 @@ import numpy as np
 
 import kerntest
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import CURRENT, PROGRAM_BYTES, Engine, loaded_blas, one_blas_thread, refuse_beyond
+from kerntest.engines.engine import CURRENT, Engine, loaded_blas, one_blas_thread, refuse_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ REPEATS = 3
 GPU_ROWS, GPU_COLUMNS = 8192, 16
 # Starting a cluster of processes on this machine, in seconds.
 CLUSTER_START = 4.0
-# A table on its way from the file to the rows that are computed with: bytes for each number.
+# A table on its way from the file to the rows that are computed with: bytes for each number, where they are not measured.
 TABLE_BYTES = 64
 
 
@@ -130,6 +130,11 @@ def added(*works: Work, times: float = 1.0) -> dict[str, float]:
     }
 
 
+def taken_by_rows(rows: float, columns: int) -> float:
+    """Return the bytes that the program and a table that was read take."""
+    return CURRENT.get().taken(TABLE_BYTES * rows * columns)
+
+
 def seconds_of(work: Work, engine: Engine) -> float:
     """Return how long units take that the threads of an engine share."""
     known = costs() if engine.name != "gpu" else _gpu_costs(engine)
@@ -142,8 +147,7 @@ def tell(
     columns: int,
     *,
     steps: tuple[str, ...],
-    held: float,
-    held_least: float | None = None,
+    memory: tuple[float, float],
     work: Work,
     engine: Engine,
     most: Work | None = None,
@@ -153,11 +157,12 @@ def tell(
 ) -> None:
     """Refuse what takes more memory than is allowed, and tell the plan of what does not to whoever listens.
 
-    It holds so many bytes beside the program, and takes units of work in all threads together, at `most` others, besides
+    Memory is in bytes, least and most, all in all. It takes units of work in all threads together, at `most` others, besides
     seconds that are known already. The refusal says what takes too much memory, with its verb, and what takes less.
     """
+    least, needed = map(int, memory)
     if refusal is not None:
-        refuse_beyond(PROGRAM_BYTES + held, engine.memory, *refusal)
+        refuse_beyond(needed, engine.memory, *refusal)
     planned = CURRENT.get().planned
     if planned is None or not plan_wanted(rows):
         return
@@ -165,10 +170,8 @@ def tell(
     low, high = (besides + seconds_of(units, engine) for units in (work, most or work))
     count = f"{engine.threads} thread{'' if engine.threads == 1 else 's'} of"
     where = {"local": f"{count} this process", "dask": f"{count} a Dask cluster"}.get(engine.name, str(engine.device))
-    memory, schema = int(PROGRAM_BYTES + held), "kerntest.plan/1"
-    least = memory if held_least is None else int(PROGRAM_BYTES + held_least)
-    place, ranges = (engine.name, where, engine.dtype), (math.sqrt(low * high), (low, high), (least, memory))
-    planned(Plan(schema, command, method, *place, rows, columns, steps, memory, engine.memory, *ranges))
+    place, ranges = (engine.name, where, engine.dtype), (math.sqrt(low * high), (low, high), (least, needed))
+    planned(Plan("kerntest.plan/1", command, method, *place, rows, columns, steps, needed, engine.memory, *ranges))
 
 
 # What units cost

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import kerntest
 from kerntest.data.diagnostics import copies_warning
 from kerntest.engines import engine as engines
-from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
+from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
 from kerntest.errors import UndecidedError, option
 from kerntest.inference.verdict import Verdict, judged_together
-from kerntest.inference.work_of_tests import SPARED_BYTES, step_of_test
+from kerntest.inference.work_of_tests import step_of_test
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record
 
@@ -141,22 +141,24 @@ class RunOfTest:
 
     def announce(self, command: str, n: int, columns: int, steps: Sequence[Step]) -> None:
         """Tell what steps over n rows take, and find the engine on which they fit into the memory."""
+        taken = taken_by_rows(n, columns)
 
-        def held(threads: int) -> float:
-            return TABLE_BYTES * float(n) * columns - SPARED_BYTES + max(step.held(threads) for step in steps)
+        def need(threads: int) -> float:
+            return taken + max(step.held(threads) for step in steps)
 
         self.engine = engines.fitting(
             self.engine,
-            held,
+            need,
             what=f"the exact test of {n:,} rows takes",
             hint=f"{option('method', 'features')} takes any number of rows",
         )
+        threads = self.engine.threads if self.engine.name == "local" else 1
         tell(
             command,
             n,
             columns,
             steps=tuple(step.what for step in steps),
-            held=held(self.engine.threads if self.engine.name == "local" else 1),
+            memory=(taken + max(step.held(threads) - step.spared for step in steps), need(threads)),
             work=added(*(step.work for step in steps)),
             most=added(*(step.most for step in steps)),
             engine=self.engine,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kerntest.engines.plan import added
-from kerntest.inference.explain.cross_covariance import MOST_COLUMNS, SMALL_RANK
+from kerntest.inference.explain import cross_covariance
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.designs import BLOCKS
@@ -16,7 +16,15 @@ from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_ROWS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
-from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, SAMPLED, TOLERANCE, expected_rank
+from kerntest.matrices.factor import (
+    FEW_ROWS,
+    LEFT_OUT,
+    MOST_COLUMNS,
+    MOST_DIRECTIONS,
+    SAMPLED,
+    TOLERANCE,
+    expected_rank,
+)
 from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
 
 if TYPE_CHECKING:
@@ -41,29 +49,33 @@ SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
-BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, FACTORS = 1.3, 3, 4, 4, 2, 3.0
+BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS = 1.3, 3, 4, 4, 2
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 24.0
 # A piece of a file, and each of its columns.
 PIECE_BYTES, COLUMN_BYTES = 75 * 10**6, 3 * 10**6
-# Libraries of the program that an exact test does without.
-SPARED_BYTES = 2 * 10**7
 
 
 class Step(NamedTuple):
-    """What is computed: in words, the bytes that it holds on so many threads beside the rows, and its work, least and most."""
+    """What is computed: in words, the bytes that it holds on so many threads beside the rows, and its work, least and most.
+
+    Of the bytes some may be `spared`.
+    """
 
     what: str
     held: Callable[[int], float]
     work: Work
     most: Work
+    spared: float = 0.0
 
     @classmethod
-    def of(cls, what: str, held: Callable[[int], float], work: Work, most: Work | None = None) -> Step:
+    def of(
+        cls, what: str, held: Callable[[int], float], work: Work, most: Work | None = None, spared: float = 0.0
+    ) -> Step:
         """Return a step whose most is its least, where none is given."""
-        return cls(what, held, work, work if most is None else most)
+        return cls(what, held, work, work if most is None else most, spared)
 
 
 def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, statistic: Statistic = "hsic") -> Step:
@@ -81,7 +93,9 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, s
 
     if statistic != "hsic":
         what = f"{counted} as products of few columns, under {permutations:,} random permutations"
-        return Step.of(what, partial(shifted_bytes, n, 1, 1, 1), *_spectral(sides, permutations, statistic))
+        low, high, columns = _spectral(sides, permutations, statistic)
+        # Of both sides the factor, what is made of it, and of that what is relabelled.
+        return Step.of(what, lambda _: 2.0 * factor_bytes(n, columns), low, high)
     if options.null != "permutation":
         # So many vectors a matrix is multiplied with at once, and the diagonal beside those of a cubic trace; in all more.
         probes = {"moments": 2, "pearson": 2, "spectral": 1}.get(options.null, 0)
@@ -129,8 +143,13 @@ def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
     return added(values, looked, {"entry": 2.0 * entries, "call": CALLS_OF_COLUMN * rank})
 
 
-def _blocks(points: Points, kernels: Sequence[Kernel], permutations: int) -> tuple[Callable[[int], float], Work, Work]:
-    """Return the bytes, and least and most of the sums of kernels over pairs of blocks of rows and of these over relabellings."""
+def _blocks(
+    points: Points, kernels: Sequence[Kernel], permutations: int
+) -> tuple[Callable[[int], float], Work, Work, float]:
+    """Return the bytes, and least and most of the sums of kernels over pairs of blocks of rows and of these over relabellings.
+
+    And the bytes that are spared if no factor has more columns than expected.
+    """
     n, blocks = len(points), float(min(len(points), BLOCKS))
     calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2
     shared: Work = {"product": permutations * len(kernels) * blocks**2, "call": calls}
@@ -138,17 +157,19 @@ def _blocks(points: Points, kernels: Sequence[Kernel], permutations: int) -> tup
     tiled: list[list[Kernel]] = [[], []]
     # From wide to narrow, until a bandwidth is too narrow for a factor.
     narrow: set[str] = set()
-    held = 0.0
+    widest = [0.0, 0.0]
     for kernel in kernels:
         name = str(kernel).partition("(")[0]
         ranks = (math.inf, math.inf) if name in narrow else expected_rank(kernel, points, LEFT_OUT)
         narrow |= {name} if math.isinf(ranks[0]) else set()
-        for rank, works, whole in zip(ranks, ends, tiled, strict=True):
+        for end, rank in enumerate(ranks):
             if math.isinf(rank):
-                whole.append(kernel)
+                tiled[end].append(kernel)
             else:
-                works += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
-                held = max(held, FACTORS * 8.0 * n * rank / len(terms(kernel)) if rank == ranks[1] else 0.0)
+                ends[end] += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
+            # Where there may be a factor, it is tried.
+            tried = 0.0 if math.isinf(ranks[0]) else min(rank, MOST_COLUMNS * math.sqrt(n))
+            widest[end] = max(widest[end], tried / len(terms(kernel)))
     for works, whole in zip(ends, tiled, strict=True):
         values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
         works.append(added(values, times=n**2 / 2))
@@ -156,9 +177,9 @@ def _blocks(points: Points, kernels: Sequence[Kernel], permutations: int) -> tup
     together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
 
     def bytes_of(threads: int) -> float:
-        return held * threads + blocked_bytes(n, len(kernels), permutations, threads * together)
+        return threads * factor_bytes(n, widest[1]) + blocked_bytes(n, len(kernels), permutations, threads * together)
 
-    return bytes_of, added(*ends[0]), added(*ends[1])
+    return bytes_of, added(*ends[0]), added(*ends[1]), factor_bytes(n, widest[1]) - factor_bytes(n, widest[0])
 
 
 def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work, bool]:
@@ -182,17 +203,24 @@ def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Wor
     return found[0], found[1], math.isfinite(ranks[0][1] * ranks[1][1])
 
 
-def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) -> tuple[Work, Work]:
-    """Return least and most of a measure by singular values: of many columns some steps of Lanczos for each permutation."""
+def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) -> tuple[Work, Work, float]:
+    """Return least and most of a measure by singular values, of many columns some steps of Lanczos for each permutation.
+
+    And the number of columns.
+    """
     n = len(sides[0][0])
-    ranks = [min(expected_rank(kernels[0], points, TOLERANCE)[0], n, MOST_COLUMNS) for points, kernels in sides]
+    ranks = [
+        min(expected_rank(kernels[0], points, TOLERANCE)[0], n, cross_covariance.MOST_COLUMNS)
+        for points, kernels in sides
+    ]
     factors = added(*(_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True)))
+    columns = sum(ranks)
     if statistic != "coco":
         whole = added(
             *({"spectrum": float(rank) ** 3, "product": n * rank * (rank + MOST_DIRECTIONS)} for rank in ranks)
         )
         factors, ranks = added(factors, whole), [min(rank, MOST_DIRECTIONS) for rank in ranks]
-    if statistic == "kmi" or 2 * math.prod(ranks) <= SMALL_RANK * sum(ranks):
+    if statistic == "kmi" or 2 * math.prod(ranks) <= cross_covariance.SMALL_RANK * sum(ranks):
         each: Work = {
             "product": n * math.prod(ranks),
             "gather": n * ranks[1],
@@ -200,10 +228,11 @@ def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) ->
             "spectrum": (0.5 if statistic == "kmi" else 1.0) * min(ranks) ** 3,
             "call": 20.0,
         }
-        return (added(factors, added(each, times=permutations)),) * 2
+        every = added(factors, added(each, times=permutations))
+        return every, every, columns
     step = {"product": 2.0 * n * sum(ranks), "gather": 2.0 * n}
     low, high = (added(factors, added(step, times=float(steps * permutations))) for steps in LANCZOS_STEPS)
-    return low, high
+    return low, high, columns
 
 
 def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool, sets: int = 1) -> Work:
@@ -240,9 +269,14 @@ def work_of_joint(n: int, groups: Sequence[tuple[Points, Kernel]], permutations:
     return added(added(values, times=float(n) ** 2), added(moved, times=permutations * float(n) ** 2 / 2))
 
 
+def factor_bytes(n: int, rank: float) -> float:
+    """Return the bytes that making a factor of so many columns takes: they are copied when there is no room, and to be summed."""
+    return 16.0 * n * rank
+
+
 def swept_bytes(n: int, vectors: int, threads: int) -> float:
-    """Return the bytes that products of a matrix with so many vectors take: one set for each strip under way."""
-    return 8.0 * n * vectors * (threads + SWEPT)
+    """Return the bytes that products of a matrix with so many vectors take: each thread has a strip and hands over one."""
+    return 8.0 * n * vectors * (2 * threads + SWEPT) + TILE_BYTES * threads
 
 
 def blocked_bytes(n: int, matrices: int, permutations: int, threads: int) -> float:

@@ -22,7 +22,7 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of
+from kerntest.engines.engine import CURRENT, PROGRAM_BYTES, Engine, engine_of
 from kerntest.engines.plan import plan_wanted, tell
 from kerntest.errors import (
     DataError,
@@ -352,13 +352,14 @@ class _RowWork:
                 if not whole:
                     rows, about = int(float(f"{rows * max(1.0, size / max(text, 1)):.2g}")), "about "
             low, high = work_of_rows(self.columns, rows, size)
+            threads = engine.threads if engine.name == "local" else 1
+            need = CURRENT.get().taken(0.0) + threads * (PIECE_BYTES if low != high else min(PIECE_BYTES, 30 * size))
             tell(
                 self.columns.COMMAND,
                 rows,
                 len(self.columns.encoder.columns),
                 steps=(f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time",),
-                held=(engine.threads if engine.name == "local" else 1)
-                * (PIECE_BYTES if low != high else min(PIECE_BYTES, 30 * size)),
+                memory=(need, need),
                 work=low,
                 most=high,
                 engine=engine,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import CURRENT, allowed_bytes
-from kerntest.engines.plan import TABLE_BYTES, added, count_wanted, tell
+from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
 from kerntest.errors import counted, option
 from kerntest.kernels.base import Points
 from kerntest.kernels.counting import work_of_values
@@ -78,11 +78,10 @@ def prepare(learner: Learner[Any, Any], rows: TrainingRows, engine: Engine, why:
     if not count_wanted(n):
         return
     cost, command = learner.cost(rows), learner.COMMAND
-    least, most = (TABLE_BYTES * n * columns + held for held in cost.held)
+    taken = taken_by_rows(n, columns)
     told: Any = {
         "steps": (cost.step, *why),
-        "held": most,
-        "held_least": least,
+        "memory": (taken + cost.held[0], taken + cost.held[1]),
         "work": cost.work[0],
         "most": cost.work[1],
     }

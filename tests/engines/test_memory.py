@@ -44,7 +44,7 @@ def test_what_is_no_amount_or_too_little_is_refused(text, message):
     assert caught.value.code == "usage.memory"
 
 
-# Reading within the limit: the program takes 130 of 200 MB
+# Reading within the limit: the program takes 110 of 200 MB
 
 
 def rows(count):
@@ -65,9 +65,9 @@ def test_a_file_is_refused_before_it_is_read(tmp_path, monkeypatch):
     with path.open("wb") as file:
         file.write(rows(10))
         file.truncate(10**9)
-    assert refused(path, path) == f"reading {path} takes at least 1.13 GB, and memory= allows 200 MB"
-    path.write_bytes(rows(850_000))
-    assert refused(path, path) == f"reading {path} takes at least 215 MB, and memory= allows 200 MB"
+    assert refused(path, path) == f"reading {path} takes at least 1.11 GB, and memory= allows 200 MB"
+    path.write_bytes(rows(1_000_000))
+    assert refused(path, path) == f"reading {path} takes at least 210 MB, and memory= allows 200 MB"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(rows(25 * 10**6))))
     assert refused("-", path) == "reading <stdin> takes at least 200 MB, and memory= allows 200 MB"
 
@@ -88,10 +88,10 @@ def test_a_parquet_file_is_refused_by_what_it_says_of_itself(tmp_path):
 
 def test_tables_that_are_still_there_count(tmp_path):
     path = tmp_path / "rows.csv"
-    path.write_bytes(rows(650_000))
+    path.write_bytes(rows(800_000))
     with kerntest.compute_on(memory="200MB"):
         first = kerntest.read_table(path)
-        with pytest.raises(UndecidedError, match="takes at least 205 MB"):
+        with pytest.raises(UndecidedError, match="takes at least 203 MB"):
             kerntest.read_table(path)
         del first
-        assert kerntest.read_table(path).n_rows == 650_000
+        assert kerntest.read_table(path).n_rows == 800_000

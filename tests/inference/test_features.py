@@ -371,9 +371,9 @@ def test_two_files_of_one_pair_are_refused(tmp_path):
 
 def test_what_takes_too_much_memory_is_refused():
     wide = arrays(300, 300, p=60)
-    for limit, data, options in (("220MB", arrays(300, 300), {"features": "nystroem:600"}), ("350MB", wide, {})):
+    for limit, data, options in (("200MB", arrays(300, 300), {"features": "nystroem:600"}), ("330MB", wide, {})):
         with compute_on(memory=limit), pytest.raises(UndecidedError, match="the sums of features take") as caught:
             mmd_test(*data, **{"method": "features", "kernel": "gaussian(1.5)"} | options)
         assert caught.value.code == "undecided.memory"
-    with compute_on(memory="260MB", threads=2):
+    with compute_on(memory="240MB", threads=2):
         assert mmd_test(*arrays(300, 300), **GAUSSIAN | {"threads": None}).provenance.threads == 1

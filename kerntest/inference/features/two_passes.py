@@ -18,7 +18,7 @@ from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.table import Column, Table
-from kerntest.engines.engine import fitting
+from kerntest.engines.engine import CURRENT, fitting
 from kerntest.engines.plan import tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, option
 from kerntest.inference import exact
@@ -244,7 +244,7 @@ class Survey(exact.RunOfTest):
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
         # Both passes have the same parts, on however many threads the sums then fit.
-        self._at_once = self.engine.threads
+        self._at_once, self._began = self.engine.threads, time.process_time()
 
     @contextmanager
     def over(self, data: Sequence[Any], sampled: int) -> Iterator[None]:
@@ -330,21 +330,23 @@ class Survey(exact.RunOfTest):
         """Tell the plan of sums that hold so many bytes on so many threads, and find threads that fit into the memory."""
         columns = len(self.columns)
 
-        def taken(threads: int) -> float:
-            return threads * piece_bytes(columns) + held(threads)
+        current = CURRENT.get()
+
+        def need(threads: int) -> float:
+            return current.taken(threads * piece_bytes(columns)) + held(threads)
 
         what, hint = "the sums of features take", f"fewer {option('features')} take less"
-        self.engine = fitting(self.engine, taken, what=what, hint=hint)
+        self.engine = fitting(self.engine, need, what=what, hint=hint)
         tell(
             self._command,
             sum(self.n),
             columns,
             steps=(f"{step}, in {counted(len(self._before), 'piece')} read {passes} times", *self._why),
-            held=taken(self.engine.threads),
+            memory=(need(self.engine.threads),) * 2,
             work=units,
             engine=self.engine,
             method="features",
-            besides=(passes - 1) * (time.perf_counter() - self.started),
+            besides=(passes - 1) * (time.process_time() - self._began) / self._at_once,
         )
 
     def draw_by_values(self) -> None:

@@ -169,12 +169,9 @@ class TwoSamples(ExactTest):
             found: list[tuple[Array, float]] = []
             # From wide to narrow: where a bandwidth is too narrow for a factor, the next of the same kind is too.
             for _, term in chain if len(points) > FEW_ROWS else ():
-                factor = low_rank_factor(term, points, LEFT_OUT)
-                if factor is None:
+                if (one := _by_factor(term, points, blocks)) is None:
                     break
-                columns = blocks.summed(factor.columns)
-                between = columns @ columns.T - np.diag(blocks.summed(term.diagonal(points)))
-                found.append((between, factor.residual))
+                found.append(one)
             return found
 
         whole: list[list[tuple[int, Kernel]]] = []
@@ -212,6 +209,14 @@ class TwoSamples(ExactTest):
                 if self.progress is not None:
                     self.progress(number * len(parts) + part + 1, len(kernels) * len(parts))
         return sums
+
+
+def _by_factor(kernel: Kernel, points: Points, blocks: BlockedRows) -> tuple[Array, float] | None:
+    """Return the sums over pairs of blocks and the trace that is left out, if there is a factor; which is gone afterwards."""
+    if (factor := low_rank_factor(kernel, points, LEFT_OUT)) is None:
+        return None
+    columns = blocks.summed(factor.columns)
+    return columns @ columns.T - np.diag(blocks.summed(kernel.diagonal(points))), factor.residual
 
 
 def random_orders(labels: Labels, orders: int, seed: int) -> tuple[NDArray[np.intp], list[Labels]]:

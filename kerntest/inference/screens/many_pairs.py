@@ -13,7 +13,7 @@ import numpy as np
 from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics import counters
 from kerntest.engines.engine import one_blas_thread
-from kerntest.engines.plan import TABLE_BYTES, tell
+from kerntest.engines.plan import taken_by_rows, tell
 from kerntest.errors import UsageError, either
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
@@ -109,12 +109,13 @@ class Screen(RunOfTest):
 
     def plan(self, columns: int, step: str, held: float, work: Work) -> None:
         """Tell what the rows of so many columns will take beside themselves, or refuse to."""
+        need = taken_by_rows(self.n, columns) + held
         tell(
             "hsic",
             self.n,
             columns,
             steps=(step,),
-            held=TABLE_BYTES * self.n * columns + held,
+            memory=(need, need),
             work=work,
             engine=self.engine,
             refusal=(f"this test of {self.n:,} rows takes", ABOUT_COLUMNS),
