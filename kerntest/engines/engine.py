@@ -6,6 +6,7 @@ and hands back their results in the order of the work, so that sums have a fixed
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -102,10 +103,13 @@ class Engine:
         count = len(items) if isinstance(items, Sized) else total or 0
         keep_freed_memory()
         with one_blas_thread():
-            for done, result in enumerate(self.results(work, items, count), start=1):
+            done = itertools.count(1)
+            # `enumerate` would hold each result while the next is computed.
+            for result in self.results(work, items, count):
                 yield result
+                del result
                 if progress is not None:
-                    progress(done, count)
+                    progress(next(done), count)
 
     def results(self, work: Callable[[Item], Result], items: Iterable[Item], count: int) -> Iterator[Result]:
         """Yield the results of about so many items."""

@@ -315,7 +315,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         kernels = rows.chosen.at_multiples(ridge_fit.MULTIPLES) if several and rows.chosen else [rows.kernel]
         if options.features is None:
             need, most = ridge_fit.matrices_at_once(n, n, options.engine)
-            held = float(need) * max(1, min(most, len(kernels)))
+            # Of several the best so far is kept.
+            held = float(need) * max(1, min(most, len(kernels))) + 8.0 * n**2 * several
             if options.engine.memory is None:
                 ridge_fit.few_at_once(n, n, options.engine)
         told: Any = {

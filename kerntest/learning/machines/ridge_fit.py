@@ -274,7 +274,8 @@ class _Search:
         scores, degrees = np.empty((2, 0))
         kept: tuple[int, Regressions] | None = None
         engine = few_at_once(len(rows), width_of(rows, features, len(rows)), self.options.engine)
-        for place, (found, of_one, df) in enumerate(engine.map(work, kernels, progress)):
+        for found, of_one, df in engine.map(work, kernels, progress):
+            place = len(scores) // len(lambdas)
             scores, degrees = np.append(scores, of_one), np.append(degrees, df)
             orders = [np.tile(lambdas, place + 1), np.repeat(multiples[: place + 1], len(lambdas))]
             best = smoothest(scores, orders)
