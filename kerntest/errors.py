@@ -70,6 +70,12 @@ class UsageError(KerntestError, ValueError):
     default_code = "usage"
 
 
+class UnknownArgumentError(UsageError, TypeError):
+    """An argument that a function does not have, which from Python is a TypeError too: exit code 2."""
+
+    default_code = "usage.argument"
+
+
 class DataError(KerntestError, ValueError):
     """A file or table that cannot be used, or an output that cannot be written: exit code 3."""
 
@@ -236,11 +242,12 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
         raise
     except (TypeError, ValueError, AttributeError) as error:
         parameters = inspect.signature(function).parameters
+        about = f"help(kerntest.{function.__name__}) says what it takes"
         for name in [name for name in options if str(error).endswith(f"unexpected keyword argument {name!r}")]:
             close = suggest(name, [one for one in parameters if one != name])
             meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
-            also = f"; did you mean {' or '.join(meant)}?" if meant else ""
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{also}") from None
+            told = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+            raise UnknownArgumentError(told, hint=f"did you mean {' or '.join(meant)}?" if meant else about) from None
         for name, value in [*zip(parameters, args, strict=False), *options.items()]:
             annotation = str(parameters[name].annotation) if name in parameters else "Any"
             known = [_TYPES.get(kind, _TYPES["str"]) for kind in annotation.split(" | ")]
@@ -248,8 +255,7 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
                 continue
             wanted = " or ".join(dict.fromkeys(words for _, words in known if words))
             message = f"{name} must be {wanted}, not {shown_argument(value)}"
-            hint = f"help(kerntest.{function.__name__}) says what it takes"
-            raise UsageError(message, hint=hint, code=f"usage.{name}") from error
+            raise UsageError(message, hint=about, code=f"usage.{name}") from error
         raise
 
 

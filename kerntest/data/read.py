@@ -33,7 +33,7 @@ from kerntest.data.source import (
 )
 from kerntest.data.table import Column, Table, refuse_empty
 from kerntest.engines.engine import doing, note_read
-from kerntest.errors import KerntestError, UsageError, bad_file, shown_argument
+from kerntest.errors import KerntestError, UsageError, bad_file, explained, shown_argument
 
 # Files of this size have a million rows, or compressed several millions.
 LARGE_BYTES = 1 << 24
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import BlockReader, Kind
 
 
+@explained
 def read_table(
     source: Any, *, name: str | None = None, categorical: Patterns = (), **csv: Unpack[SeededWords]
 ) -> Table:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 
-from kerntest.errors import DataError, UsageError, one_of, warn_of
+from kerntest.errors import DataError, UsageError, arguments_of, one_of, warn_of
 from kerntest.kernels.base import Points
 from kerntest.learning.importance import permutation_importance
 from kerntest.learning.learner import FitT, LearnerOptions, ModelT
@@ -74,6 +74,19 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
     # Of an array there are no names.
     n_features_in_: int
     feature_names_in_: Array
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let each name the parameter that it does not have."""
+        super().__init_subclass__(**options)
+        made = cls.__init__
+
+        @wraps(made)
+        def initialise(self: Any, *args: Any, **params: Any) -> None:
+            with arguments_of(cls, args, params):
+                made(self, *args, **params)
+
+        vars_of: Any = cls
+        vars_of.__init__ = initialise
 
     def __repr__(self) -> str:
         usual = signature(type(self)).parameters

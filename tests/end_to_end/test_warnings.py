@@ -7,6 +7,7 @@ import pytest
 from command_line import ROOT
 
 import kerntest
+from kerntest.errors import UsageError
 
 DATA = ROOT / "sample_data"
 ROWS = np.random.default_rng(0).normal(size=(40, 2))
@@ -47,10 +48,18 @@ def test_a_misspelt_argument_is_none(call):
 
 
 def test_an_argument_of_another_name_is_told():
-    with pytest.raises(TypeError, match=r"^hsic_test\(\) got .* 'kernel'; did you mean kernel_x or kernel_y\?$"):
-        kerntest.hsic_test(ROWS, kernel="linear")
-    with pytest.raises(TypeError, match=r"^mmd_test\(\) got .* 'colums'; did you mean columns\?$"):
-        kerntest.mmd_test(ROWS, ROWS, colums="a")
+    told = {
+        "kernel_x or kernel_y": lambda: kerntest.hsic_test(ROWS, kernel="linear"),
+        "columns": lambda: kerntest.mmd_test(ROWS, ROWS, colums="a"),
+        "nu": lambda: kerntest.SVM(nnu=0.5),
+    }
+    for meant, call in told.items():
+        with pytest.raises(UsageError, match="got an unexpected keyword argument") as caught:
+            call()
+        assert caught.value.hint == f"did you mean {meant}?"
+    with pytest.raises(UsageError, match=r"^SVM\(\) got an unexpected keyword argument 'missing'$") as caught:
+        kerntest.SVM(missing="drop")
+    assert caught.value.hint == "help(kerntest.SVM) says what it takes"
 
 
 def test_warnings_can_be_filtered():

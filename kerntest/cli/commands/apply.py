@@ -130,7 +130,9 @@ def _applying(
     "Predictions",
     "prediction",
     "predictions",
-    _predictions("--proba", is_flag=True, help="Add the probability of each class, in columns p:CLASS."),
+    _predictions(
+        "--proba", "--probability", "proba", is_flag=True, help="Add the probability of each class, in columns p:CLASS."
+    ),
     _predictions("--decision", is_flag=True, help="Add the decision function, or one for each pair of classes."),
     _predictions("--std", is_flag=True, help="Of a ridge regression: add standard deviations of new values."),
     _predictions(

@@ -104,7 +104,7 @@ SVM = Manual(
     help="Of regress: errors up to E, in units of the target, cost nothing.",
 )
 @_machine("--class-weight", metavar="WEIGHTS", help="Factors of C by class: balanced, or such as 'good:1,bad:5'.")
-@_machine("--probability", is_flag=True, help="Fit probabilities of the classes, on rows held out.")
+@_machine("--probability", "--proba", is_flag=True, help="Fit probabilities of the classes, on rows held out.")
 @_machine(
     "--tolerance",
     type=common.POSITIVE,
