@@ -244,7 +244,7 @@ def from_exception(error: BaseException) -> KerntestError:
         ended.exit_code = SHELL_SIGNAL + number
         return ended
     if isinstance(error, MemoryError):
-        hint = "use fewer rows, such as --sample 10000 of each file, or fewer columns"
+        hint = "use fewer rows, by --sample or --where, or fewer columns"
         return UndecidedError("not enough memory", hint=hint, code="undecided.memory")
     if isinstance(error, OSError):
         return DataError(

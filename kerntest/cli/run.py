@@ -403,7 +403,9 @@ class ComputingCommand(DocumentedCommand):
             elif seconds > patience:
                 # Nobody should find out by waiting.
                 tests = plan.method == "exact" and plan.command in {"mmd", "hsic"} and seconds > LONG
-                others = "; --sample takes a part of the rows" if tests else ""
+                # Of a series a random part is none.
+                word = "--where takes a stretch" if ctx.params.get("time_series") else "--sample takes a part"
+                others = f"; {word} of the rows" if tests else ""
                 takes = f"this takes {show_times(*plan.seconds_range)} ({plan.where})"
                 say(f"{takes}; --dry-run shows the plan{others}", label="note")
 

@@ -97,3 +97,13 @@ def test_who_waits_is_told_how_long(kerntest, monkeypatch, watched):
     monkeypatch.setattr(computing, "is_terminal", lambda _: watched)
     said = kerntest("svm", *COMMANDS["svm"]).err
     assert said.startswith("note: this takes less than a second (") is watched
+
+
+@pytest.mark.parametrize(
+    ("more", "way_out"), [([], "--sample takes a part"), (["--time-series"], "--where takes a stretch")]
+)
+def test_who_waits_long_for_a_test_is_told_of_fewer_rows(kerntest, monkeypatch, more, way_out):
+    monkeypatch.setattr(computing, "ROWS_TO_WAIT_FOR", 0)
+    monkeypatch.setattr(computing, "LONG", 0.0)
+    said = kerntest("hsic", DATA / "river.csv", "--x", "rain_mm", "--y", "level_cm", *more).err
+    assert said.splitlines()[0].endswith(f"; --dry-run shows the plan; {way_out} of the rows")
