@@ -127,6 +127,15 @@ def test_kernels_are_shortened_only_inside_their_parentheses():
     assert shortened_kernel(grouped) == "price_0.123456: gaussian(0.0001235); 'a(1.23456)': delta"
 
 
+def test_of_many_columns_of_a_kernel_the_first_are_named():
+    names = [*(f"c{place}" for place in range(11)), "'a, b: c'", *(f"d{place}" for place in range(30))]
+    shown = f"{', '.join(names[:12])} and 30 more: gaussian(1.5); t: delta"
+    assert shortened_kernel(f"{', '.join(names)}: gaussian(1.5); t: delta") == shown
+    assert (
+        shortened_kernel(f"t: delta; {', '.join(names[:13])}: linear") == f"t: delta; {', '.join(names[:13])}: linear"
+    )
+
+
 def test_of_a_bandwidth_for_each_column_the_first_are_shown():
     many = f"additive({', '.join(f'0.{place:02}5678901' for place in range(1, 51))})"
     assert shortened_kernel(many) == "additive(0.01568, 0.02568, 0.03568, 0.04568 and 46 more)"

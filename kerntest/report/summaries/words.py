@@ -30,6 +30,9 @@ CURVES = {
 }
 # Quoted column names are matched first, so that what looks like an argument inside them stays.
 _QUOTED_OR_ARGUMENTS = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(\([^()'"`:]*\))""")
+# The columns of a group, as a kernel text names them, more than a list shows.
+_COLUMN = r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^,:;'"`\s][^,:;]*)"""
+_MANY_COLUMNS = re.compile(rf"(?:^|(?<=; ))((?:{_COLUMN}, ){{{COLUMNS_SHOWN}}})((?:{_COLUMN}, )+){_COLUMN}(?=: )")
 _NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][-+]?\d+)?(?![\w.])")
 
 
@@ -238,10 +241,13 @@ def labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def shortened_kernel(kernel: str) -> str:
-    """Return a kernel text with the numbers in its parentheses cut to four digits, and the end of many to how many there are.
+    """Return a kernel text with the numbers in its parentheses cut to four digits, and of many of these and of columns the first.
 
     The JSON keeps all of them.
     """
+
+    def fewer(found: re.Match[str]) -> str:
+        return f"{found.group(1).removesuffix(', ')} and {len(re.findall(f'{_COLUMN}, ', found.group(2))) + 1:,} more"
 
     def shorten(found: re.Match[str]) -> str:
         if found.group(1) is None:
@@ -249,7 +255,7 @@ def shortened_kernel(kernel: str) -> str:
         numbers = _NUMBER.sub(lambda digits: number(float(digits.group())), found.group(1)[1:-1]).split(", ")
         return f"({name_list(numbers, BANDWIDTHS_SHOWN)})"
 
-    return _QUOTED_OR_ARGUMENTS.sub(shorten, kernel)
+    return _QUOTED_OR_ARGUMENTS.sub(shorten, _MANY_COLUMNS.sub(fewer, kernel))
 
 
 def visible(text: str) -> str:
