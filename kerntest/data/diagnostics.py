@@ -423,7 +423,7 @@ def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) 
         return None
     if few or inside <= FEWEST_STEPS:
         # Of chosen levels there are ties whatever lies between them.
-        return 0.0 if np.median([_digits(value) for value in different]) >= FEWEST_DIGITS else None
+        return 0.0 if sorted(map(_digits, different))[len(different) // 2] >= FEWEST_DIGITS else None
     filled = inside / places
     # As many are outside the quartiles.
     return 2.0 * inside * (1.0 + (1.0 / filled - 1.0) * math.log1p(-filled)) if filled else 0.0

@@ -384,7 +384,7 @@ def lone_values(*tables: Table) -> Iterator[str]:
             continue
         # In parts of the range, which may be larger than any number.
         parts = present / 2.0 / (high / 2.0 - low / 2.0)
-        far = high if 2.0 * np.median(parts) < parts.min() + parts.max() else low
+        far = high if 2.0 * parts.mean() < parts.min() + parts.max() else low
         others = present != far
         if np.count_nonzero(others) < len(present) - 1 or present[others].min() == present[others].max():
             continue
