@@ -112,30 +112,35 @@ class RunOfTest:
         members: int,
         further: Callable[[], Sequence[Step]] = tuple,
         statistic: Statistic = "hsic",
+        dense: tuple[int, str] | None = None,
     ) -> None:
         """Tell the plan of a test, and of what is computed further, and find the engine on which it fits into the memory.
 
-        A side has rows and the kernels over them; of one side the other is the label. The family has so many members.
+        A side has rows and the kernels over them; of one side the other is the label. The family has so many members;
+        `dense` says of how many rows random permutations hold whole matrices, and what has no such limit.
         """
         n = len(sides[0][0])
-        self.refuse_dense(sides)
+        self.refuse_dense(sides, dense)
         if count_wanted(n):
             self.announce(
                 command,
                 n,
                 columns,
-                (step_of_test(sides, self.options, members=members, statistic=statistic), *further()),
+                (
+                    step_of_test(sides, self.options, members=members, statistic=statistic, whole=dense and dense[0]),
+                    *further(),
+                ),
             )
 
-    def refuse_dense(self, sides: Sequence[Side], usual: str = "shifts") -> None:
+    def refuse_dense(self, sides: Sequence[Side], dense: tuple[int, str] | None = None) -> None:
         """Refuse random permutations of two variables whose matrices are too large to be held."""
-        n, count = len(sides[0][0]), sum(len(kernels) for _, kernels in sides)
+        n, instead = dense or (len(sides[0][0]), "")
+        count = sum(len(kernels) for _, kernels in sides)
         most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
         if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
             raise UndecidedError(
                 f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
-                hint=f"{option('resampling', usual)} has no such limit"
-                + ("; or name one kernel for each side" if count > 2 else ""),
+                hint=f"{instead} has no such limit" + ("; or name one kernel for each side" if count > 2 else ""),
                 code="undecided.memory",
             )
 

@@ -15,7 +15,8 @@ from kerntest.inference.explain.cross_covariance import spectral_verdict
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
 from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.designs import clusters_of
-from kerntest.inference.relabelling.permuted_pairs import ClusteredVariables, TwoSeries, TwoVariables
+from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
+from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
 from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, read_pair
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.kernels.elementary import moved_to_origin
@@ -219,8 +220,6 @@ def hsic_test(
     for odd in [one for one, there in others_than.items() if there and cluster is not None]:
         said = f"{option('cluster', cluster)} says which relabellings there are, and {odd} takes others"
         raise UsageError(said, hint=f"leave out {odd}", code="usage.design")
-    # Of clusters permutations are random.
-    options = options if cluster is None else replace(options, resampling="random")
 
     def by_features(x: Any, y: Any, why: Sequence[str] = ()) -> IndependenceResult:
         from kerntest.inference.features import product_sums, two_passes  # noqa: PLC0415 - few need them
@@ -247,9 +246,8 @@ def hsic_test(
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))
     if cluster is not None:
-        test = ClusteredVariables(
-            options, run.engine, progress, test.points, *clusters_of(groups, paired.origin, cluster)
-        )
+        test = _of_clusters(test, groups, paired, cluster)
+        run.options = test.options
     if time_series:
         _refuse_gaps(paired, groups)
         test = TwoSeries(options, run.engine, progress, test.points, min_lag)
@@ -264,7 +262,14 @@ def hsic_test(
     left, right = family.sides()
     points = moved_to_origin(first.points, left), moved_to_origin(second.points, right)
     both = [(points[0], left), (points[1], right)]
-    run.prepare("hsic", both, len(first.names + second.names), members=len(family.members), statistic=statistic)
+    run.prepare(
+        "hsic",
+        both,
+        len(first.names + second.names),
+        members=len(family.members),
+        statistic=statistic,
+        dense=test.dense,
+    )
     test = replace(test, points=points, engine=run.engine)
     verdict = verdict_of(test, family) if statistic == "hsic" else spectral_verdict(test, family, statistic)
     result = independence_result(
@@ -285,6 +290,13 @@ def hsic_test(
     if files is not None:
         files.write_of(exact.IndependenceAnalysis(result, verdict, paired, groups))
     return result
+
+
+def _of_clusters(test: TwoVariables, groups: Groups, paired: Paired, cluster: str) -> ClusteredVariables:
+    """Return the test of rows of which some belong together."""
+    units = clusters_of(groups, paired.origin, cluster)
+    rows = ClusteredVariables(test.options, test.engine, test.progress, test.points, units, cluster)
+    return rows.by_shifts_if_less()
 
 
 def independence_result(

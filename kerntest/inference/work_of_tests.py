@@ -78,8 +78,15 @@ class Step(NamedTuple):
         return cls(what, held, work, work if most is None else most, spared)
 
 
-def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, statistic: Statistic = "hsic") -> Step:
-    """Return what a test with so many members in its family takes."""
+def step_of_test(
+    sides: Sequence[Side],
+    options: Options,
+    *,
+    members: int = 1,
+    statistic: Statistic = "hsic",
+    whole: int | None = None,
+) -> Step:
+    """Return what a test with so many members in its family takes; random permutations hold matrices of `whole` rows."""
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
     matrices, pairs = first + second * paired, float(n) ** 2 / 2
@@ -112,9 +119,10 @@ def step_of_test(sides: Sequence[Side], options: Options, *, members: int = 1, s
 
         return Step.of(f"{counted} in tiles, for the {options.null} null", held, added(work, again))
     if options.resampling == "random" and paired:
-        what, each = f"{counted} whole, under {permutations:,} random permutations", 2.0 * permutations * pairs
+        what, held_pairs = f"{counted} whole, under {permutations:,} random permutations", float(whole or n) ** 2 / 2
+        each = 2.0 * permutations * held_pairs
         moved = {"gather": 3.0 * second * each, "product": 4.0 * first * second * each}
-        return Step.of(what, lambda _: 16.0 * matrices * pairs, added(swept(1.0), moved))
+        return Step.of(what, lambda _: 16.0 * matrices * held_pairs, added(swept(1.0), moved))
     if options.resampling == "random":
         what, together = (
             f"{counted} in tiles, under {permutations:,} random permutations",

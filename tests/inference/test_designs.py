@@ -14,10 +14,12 @@ from kerntest import hsic_test, mmd_test
 from kerntest.data.columns import pool
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.inference import exact
 from kerntest.inference.family import Family
+from kerntest.inference.relabelling import permuted_clusters
 from kerntest.inference.relabelling.designs import BlockedRows, designed
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
-from kerntest.inference.relabelling.permuted_pairs import ClusteredVariables
+from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
 from kerntest.inference.sides import Options, Reading, lay_out, read_two
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
@@ -346,6 +348,44 @@ def test_clusters_of_one_size_exchange_their_rows():
     sizes = by_case(6, size=3).iloc[:12].assign(who=[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3], other=range(12))
     with pytest.raises(UndecidedError, match="cannot give a p-value below"):
         hsic_test(sizes, x_columns="value", y_columns="other", cluster="who")
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("y", ["other", "dose"])
+def test_clusters_of_one_size_change_places_by_shifts(y, estimator, monkeypatch):
+    monkeypatch.setattr(permuted_clusters, "FEW_CLUSTERS", 3)
+    # Rows of a cluster need not stand together.
+    table = by_case(7, size=3).sample(frac=1.0, random_state=0)
+    table["other"] = np.random.default_rng(1).normal(size=len(table))
+    points = tuple(Points.of(table[name].to_numpy()) for name in ("value", y))
+    options = Options(estimator, "permutation", 20, 0.9, "standardize", 0, resampling="random")
+    test = ClusteredVariables(options, Engine(1), None, points, table["who"].to_numpy(), "who").by_shifts_if_less()
+    kernel = parse_kernel("gaussian(1)")
+    found = test.relabelled(Family(((kernel, kernel),)), 20)
+    assert found.resampling == "cyclic shifts of 7 whole clusters (who)"
+    first, wanted = test.orders(20)[0], []
+    for order in test.orders(20):
+        for shift in range(0, 21, 3):
+            p = np.empty(21, dtype=np.intp)
+            p[first] = np.roll(order, -shift)
+            left, right = (kernel(some).tolist() for some in (points[0], points[1].take(p)))
+            wanted.append(naive.hsic[estimator](left, right))
+    assert test.factor * found.sums[0] == pytest.approx(np.array(wanted), abs=1e-12)
+
+
+def test_panels_have_no_limit_of_memory(monkeypatch):
+    monkeypatch.setattr(exact, "DENSE_ENTRIES", 16 * 10**2)
+    table = by_case(30, size=4)
+    table["other"] = np.random.default_rng(1).normal(size=len(table))
+    by_shifts = hsic_test(table, x_columns="value", y_columns="other", cluster="who")
+    assert by_shifts.null.resampling == "cyclic shifts of 30 whole clusters (who)"
+    few = table[table.who < 10]
+    assert "permutations of 10" in hsic_test(few, x_columns="value", y_columns="dose", cluster="who").null.resampling
+    with pytest.raises(
+        UndecidedError, match=r"random permutations of .* kernels hold whole matrices: 119 rows"
+    ) as caught:
+        hsic_test(table.iloc[1:], x_columns="value", y_columns="other", cluster="who")
+    assert "a test of clusters of one size has no such limit" in caught.value.hint
 
 
 def test_clusters_that_are_alike_on_one_side_decide_nothing():

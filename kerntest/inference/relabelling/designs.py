@@ -302,12 +302,11 @@ def _codes(groups: Groups, used: Sequence[Table], name: str, said: str) -> NDArr
     return np.unique(laid_below(*columns).values, return_inverse=True)[1]
 
 
-def clusters_of(groups: Groups, rows: NDArray[np.intp], name: str) -> tuple[NDArray[np.intp], str]:
-    """Return the cluster of some rows of tables that are read side by side, as codes from 0, and what relabellings do."""
+def clusters_of(groups: Groups, rows: NDArray[np.intp], name: str) -> NDArray[np.intp]:
+    """Return the cluster of some rows of tables that are read side by side, as codes from 0."""
     holding = next((one for one in groups.read if name in one.names), groups.read[0])
     column = _whole(holding, holding.take(rows), name, option("cluster", [name]))
-    units = np.unique(laid_below(column).values, return_inverse=True)[1]
-    return units, f"permutations of {int(units.max()) + 1:,} whole clusters ({name})"
+    return np.unique(laid_below(column).values, return_inverse=True)[1]
 
 
 def _whole(read: Table, kept: Table, name: str, said: str) -> Column:

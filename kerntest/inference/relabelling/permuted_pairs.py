@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import UndecidedError, UsageError, counted, either, option
+from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlations_needed,
@@ -113,6 +113,20 @@ class TwoVariables(ExactTest):
         """How many of the rows are shifted."""
         return circle_length(self.n)
 
+    @property
+    def stride(self) -> int:
+        """Which shifts are relabellings: those by a multiple of so many rows."""
+        return 1
+
+    @property
+    def dense(self) -> tuple[int, str]:
+        """Of how many rows random permutations hold whole matrices, and what has no such limit."""
+        return self.n, option("resampling", "shifts")
+
+    def orders(self, at_least: int) -> Orders:
+        """Return random orders of the rows whose shifts are at least so many relabellings."""
+        return cyclic_orders(self.n, at_least, self.options.seed)[1]
+
     def different(self, relabellings: int) -> int:
         """Return how many of so many relabellings, or of all cyclic ones, can be different: of few rows all pairings."""
         used = max(relabellings, self.n)
@@ -126,13 +140,14 @@ class TwoVariables(ExactTest):
         """
         tolerances = np.array([self.rounding(kernels) for kernels in family.members])
         effects: list[Effect] = []
-        orders = cyclic_orders(self.n, at_least, self.options.seed)[1]
         randomly = self.options.resampling == "random"
+        orders = [] if randomly else self.orders(at_least)
         with np.errstate(over="ignore", invalid="ignore"):
             if randomly:
                 sums = self._permuted(family, at_least)
             else:
                 sums, doubt, effects = self._shifted(family, orders)
+                sums = sums[:, :: self.stride]
                 tolerances += doubt
         used = sums.shape[1]
         different = min(used, self.different(used))
@@ -153,7 +168,7 @@ class TwoVariables(ExactTest):
         Pairs whose correlations of factors spare the lines of a matrix and cost less take these, all of them or none.
         """
         sides = [self._members(family, side) for side in (0, 1)]
-        pairs = _pairs(family)
+        pairs = pairs_of(family)
         # What factors of a family leave out counts in the tolerance for ties.
         share = LEFT_OUT if len(pairs) > 1 else TOLERANCE
         correlated = _cheaper_by_factors(sides, pairs, share)
@@ -235,7 +250,7 @@ class TwoVariables(ExactTest):
 
         # Whole matrices stay where they are: other processes would each need a copy.
         sums = np.concatenate(list(self.engine.here.map(work, parts, self.progress)), axis=2)
-        return np.stack([sums[pair] for pair in _pairs(family)])
+        return np.stack([sums[pair] for pair in pairs_of(family)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,95 +290,6 @@ class SeveralSamples(TwoVariables):
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for a kernel that sees nothing; that of the groups is nobody's choice."""
         return degenerate(kernels[0])
-
-
-@dataclass(frozen=True, eq=False)
-class ClusteredVariables(TwoVariables):
-    """x and y over rows of which some belong together: `units`, shape (n,), are codes of clusters from 0.
-
-    A side that is constant within clusters moves between them: with A centred, <A, B_p> is the sum over pairs of clusters
-    of the sums of A there times B. Where neither is, clusters of one size exchange their rows, in their order.
-    """
-
-    units: NDArray[np.intp]
-    words: str
-
-    usual: ClassVar[Resampling] = "random"
-    exchangeable: ClassVar[bool] = False
-
-    @property
-    def _constant(self) -> int | None:
-        """Which side is constant within clusters."""
-        first = np.unique(self.units, return_index=True)[1][self.units]
-        for side in (1, 0):
-            numeric, codes = self.points[side].numeric, self.points[side].codes
-            if bool((numeric == numeric[first]).all() and (codes == codes[first]).all()):
-                return side
-        return None
-
-    def different(self, relabellings: int) -> int:
-        """Return how many of so many relabellings can be different."""
-        sizes = np.bincount(self.units)
-        counts = [len(sizes)] if self._constant is not None else np.bincount(sizes).tolist()
-        # Of some 20 clusters there are more than anybody can ask for.
-        return min(relabellings, math.prod(math.factorial(min(count, 20)) for count in counts))
-
-    def relabelled(self, family: Family, at_least: int) -> Relabelled:
-        """Return <A, B> of all pairs under at least so many relabellings, in the time of random permutations or less."""
-        found = super().relabelled(family, at_least)
-        if found.floor > self.options.alpha:
-            raise UndecidedError(
-                f"{counted(found.different, 'relabelling')} of clusters cannot give a p-value below {found.floor:.2g}, and "
-                f"alpha is {self.options.alpha:g}",
-                hint="more clusters would"
-                + (
-                    ""
-                    if self._constant is not None
-                    else ", or clusters of one size, or a side that is constant within them"
-                ),
-                code="undecided.floor",
-            )
-        return found._replace(resampling=self.words)
-
-    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
-        """Return the error for clusters that may change places without a change of the statistic."""
-        error = super().degenerate(kernels)
-        if self._constant is None:
-            told = "the statistic is the same whichever clusters change places: a side is alike in all of them"
-            hint = (
-                f"leave out {option('cluster')} where the rows of a cluster are independent of each other; or compare groups of rows, "
-                f"each with one row of every cluster, by {either('`kerntest mmd --by` and --paired', 'mmd_test with by= and paired=')}"
-            )
-            return UndecidedError(told, hint=hint, code=error.code)
-        return error
-
-    def _matrices(self, family: Family) -> list[Array]:
-        """Return sums over pairs of clusters of the side that stays, and one entry of each of the other."""
-        side = self._constant
-        if side is None:
-            return super()._matrices(family)
-        whole, member = super()._matrices(family), np.eye(int(self.units.max()) + 1)[self.units]
-        first = np.unique(self.units, return_index=True)[1]
-        own = np.stack([kernel(self.points[side].take(first)) for kernel in family.sides()[side]])
-        summed = np.stack([member.T @ one @ member for one in whole[1 - side]])
-        return [summed, own] if side == 1 else [own, summed]
-
-    def _permutations(self, at_least: int) -> list[NDArray[np.intp]]:
-        """Return which cluster, or which row of one of its size, takes the place of each."""
-        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
-        sizes = np.bincount(self.units)
-        if self._constant is not None:
-            return [np.arange(len(sizes)), *(rng.permutation(len(sizes)) for _ in range(at_least - 1))]
-        # In each cluster its rows keep their order, which may be one of time.
-        order = np.argsort(self.units, kind="stable")
-        of_size = [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
-        every = [np.arange(self.n)]
-        for _ in range(at_least - 1):
-            p = np.empty(self.n, dtype=np.intp)
-            for rows in of_size:
-                p[rows] = rng.permutation(rows)
-            every.append(p)
-        return every
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,7 +338,7 @@ class TwoSeries(TwoVariables):
             [_Member(points, kernel) for kernel in kernels]
             for kernels, points in zip(family.sides(), self.points, strict=True)
         ]
-        values = self._by_lines(sides, _pairs(family), [np.arange(self.n)])
+        values = self._by_lines(sides, pairs_of(family), [np.arange(self.n)])
         every = np.stack([sums for sums, _ in values.values()])
         return Relabelled(
             every[:, np.r_[0, self.minimum : self.n - self.minimum + 1]],
@@ -439,7 +365,7 @@ class TwoSeries(TwoVariables):
         return Lags(self.minimum, self.shifts, signed, float(self.factor * every[judged.selected, signed]))
 
 
-def _pairs(family: Family) -> list[tuple[int, int]]:
+def pairs_of(family: Family) -> list[tuple[int, int]]:
     """Return the members as places in the kernels of both sides."""
     first, second = family.sides()
     return [(first.index(kernel_x), second.index(kernel_y)) for kernel_x, kernel_y in family.members]

@@ -382,7 +382,8 @@ class _AllGroups(NamedTuple):
             relabellings=relabellings,
         )
         test = replace(test, points=(moved_to_origin(variable.points, family.sides()[0]), test.points[1]))
-        run.refuse_dense(list(zip(test.points, family.sides(), strict=True)), "blocks")
+        sides = list(zip(test.points, family.sides(), strict=True))
+        run.refuse_dense(sides, (test.n, option("resampling", "blocks")))
         return cls(comparison, pooled.tables[0].names, paired, test, family)
 
     def step(self) -> Step:

@@ -1,0 +1,182 @@
+"""Two variables over rows of which some belong together, under every relabelling of whole clusters.
+
+With A centred and B of a side that is constant within clusters, <A, B_p> is the sum over pairs of clusters of the sums of A
+there times B. Clusters of one size that stand one after another on a circle change places by shifts: all these are as
+quick as shifts of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from kerntest.dataclass import dataclass
+from kerntest.errors import UndecidedError, counted, either, option
+from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables
+from kerntest.inference.relabelling.shifts import circle_length, orders_needed
+from kerntest.inference.sides import ORDER_STREAM, Resampling
+from kerntest.inference.statistic import centring_divisors
+from kerntest.matrices.passes import HELD_ENTRIES
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from kerntest.inference.family import Family
+    from kerntest.inference.verdict import Relabelled
+    from kerntest.kernels.base import Array, Kernel
+
+# So many clusters at most are permuted as matrices of their sums where shifts can do it too.
+FEW_CLUSTERS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredVariables(TwoVariables):
+    """x and y over rows of which some belong together: `units`, shape (n,), are codes of clusters from 0.
+
+    A side that is constant within clusters moves between them. Where neither is, clusters of one size exchange their rows,
+    in their order.
+    """
+
+    units: NDArray[np.intp]
+    name: str
+
+    usual: ClassVar[Resampling] = "random"
+    exchangeable: ClassVar[bool] = False
+
+    def by_shifts_if_less(self) -> Self:
+        """Return the test by cyclic shifts of clusters where they are of one size, and matrices of their sums would be more."""
+        sizes = self._sizes
+        shifted = (sizes == sizes[0]).all() and (self._constant is None or len(sizes) > FEW_CLUSTERS)
+        return replace(self, options=replace(self.options, resampling="shifts" if shifted else "random"))
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.intp]:
+        """How many rows each cluster has."""
+        return np.bincount(self.units)
+
+    @cached_property
+    def _constant(self) -> int | None:
+        """Which side is constant within clusters."""
+        first = np.unique(self.units, return_index=True)[1][self.units]
+        for side in (1, 0):
+            numeric, codes = self.points[side].numeric, self.points[side].codes
+            if bool((numeric == numeric[first]).all() and (codes == codes[first]).all()):
+                return side
+        return None
+
+    @property
+    def circle(self) -> int:
+        """How many of the rows are shifted: those of whole clusters."""
+        return self.stride * circle_length(len(self._sizes))
+
+    @property
+    def stride(self) -> int:
+        """Which shifts are relabellings: those by whole clusters."""
+        return int(self._sizes[0])
+
+    @property
+    def dense(self) -> tuple[int, str]:
+        """Of how many rows, or sums over clusters, random permutations hold whole matrices, and what has no such limit."""
+        return self.n if self._constant is None else len(self._sizes), "a test of clusters of one size"
+
+    def orders(self, at_least: int) -> Orders:
+        """Return the rows of clusters one after another, the clusters in random orders."""
+        rng, count = np.random.default_rng((self.options.seed, ORDER_STREAM)), len(self._sizes)
+        rows = np.argsort(self.units, kind="stable").reshape(count, -1)
+        return [rng.permutation(rows).ravel() for _ in range(orders_needed(at_least, circle_length(count)))]
+
+    def different(self, relabellings: int) -> int:
+        """Return how many of so many relabellings can be different."""
+        counts = [len(self._sizes)] if self._constant is not None else np.bincount(self._sizes).tolist()
+        # Of some 20 clusters there are more than anybody can ask for.
+        return min(relabellings, math.prod(math.factorial(min(count, 20)) for count in counts))
+
+    def relabelled(self, family: Family, at_least: int) -> Relabelled:
+        """Return <A, B> of all pairs under at least so many relabellings, in the time of random permutations or less."""
+        found = super().relabelled(family, at_least)
+        if found.floor > self.options.alpha:
+            raise UndecidedError(
+                f"{counted(found.different, 'relabelling')} of clusters cannot give a p-value below {found.floor:.2g}, and "
+                f"alpha is {self.options.alpha:g}",
+                hint="more clusters would"
+                + (
+                    ""
+                    if self._constant is not None
+                    else ", or clusters of one size, or a side that is constant within them"
+                ),
+                code="undecided.floor",
+            )
+        way = "permutations" if self.options.resampling == "random" else "cyclic shifts"
+        return found._replace(resampling=f"{way} of {len(self._sizes):,} whole clusters ({self.name})")
+
+    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error for clusters that may change places without a change of the statistic."""
+        error = super().degenerate(kernels)
+        if self._constant is None:
+            told = "the statistic is the same whichever clusters change places: a side is alike in all of them"
+            hint = (
+                f"leave out {option('cluster')} where the rows of a cluster are independent of each other; or compare groups of rows, "
+                f"each with one row of every cluster, by {either('`kerntest mmd --by` and --paired', 'mmd_test with by= and paired=')}"
+            )
+            return UndecidedError(told, hint=hint, code=error.code)
+        return error
+
+    def _matrices(self, family: Family) -> list[Array]:
+        """Return sums over pairs of clusters of the side that stays, and one entry of each of the other."""
+        side = self._constant
+        if side is None:
+            return super()._matrices(family)
+        first = np.unique(self.units, return_index=True)[1]
+        kernels = family.sides()
+        own = np.stack([kernel(self.points[side].take(first)) for kernel in kernels[side]])
+        summed = np.stack([self._summed(kernel, 1 - side) for kernel in kernels[1 - side]])
+        return [summed, own] if side == 1 else [own, summed]
+
+    def _summed(self, kernel: Kernel, side: int) -> Array:
+        """Return the sums of a centred matrix over pairs of clusters, of some rows at a time."""
+        points, sizes, hollow = self.points[side], self._sizes, self.options.hollow
+        order = np.argsort(self.units, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        columns, height = points.take(order), max(1, HELD_ENTRIES // self.n)
+
+        def strip(rows: NDArray[np.intp]) -> Array:
+            K = np.array(kernel(points.take(order[rows]), columns), dtype=np.float64)
+            if hollow:
+                K[np.arange(len(rows)), rows] = 0.0
+            return np.asarray(np.add.reduceat(K, starts, axis=1))
+
+        strips = [np.arange(start, min(start + height, self.n)) for start in range(0, self.n, height)]
+        of_rows = np.concatenate(list(self.engine.here.map(strip, strips, self.progress)))
+        centre, grand = centring_divisors(self.n, hollow=hollow)
+        S: Array = np.add.reduceat(of_rows, starts, axis=0)
+        rows = S.sum(axis=1)
+        outer = np.outer(sizes, rows / centre)
+        S -= outer + outer.T
+        S += np.outer(sizes, sizes) * (rows.sum() / grand)
+        if hollow:
+            # Centring does not reach the diagonal, which stays 0.
+            S[np.diag_indices_from(S)] += 2.0 * rows / centre - sizes * (rows.sum() / grand)
+        return S
+
+    def _permutations(self, at_least: int) -> list[NDArray[np.intp]]:
+        """Return which cluster, or which row of one of its size, takes the place of each."""
+        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
+        sizes = self._sizes
+        if self._constant is not None:
+            return [np.arange(len(sizes)), *(rng.permutation(len(sizes)) for _ in range(at_least - 1))]
+        # In each cluster its rows keep their order, which may be one of time.
+        order = np.argsort(self.units, kind="stable")
+        of_size = [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
+        every = [np.arange(self.n)]
+        for _ in range(at_least - 1):
+            p = np.empty(self.n, dtype=np.intp)
+            for rows in of_size:
+                p[rows] = rng.permutation(rows)
+            every.append(p)
+        return every
