@@ -134,6 +134,9 @@ def test_a_copy_of_a_selected_column_adds_nothing():
         assert [step.column for step in copied.selected] == columns
         assert_close(copied.selected[1].gain, 0.0, scale=1.0)
         assert copied.significant == 1
+        # Its p-value is small all the same.
+        assert copied.selected[1].p_value <= 0.05
+        assert copied.decision == f"'y' depends on {columns[0]!r}; with no further column does the effect grow."
     # One that acts together with it adds more.
     frame["y"] = frame["a"] + frame["b"]
     found = hsic_select(frame, "y", 3, threads=1)

@@ -153,7 +153,7 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
     topic=common.ROWS,
     help="Missing values: error (stop and count them), drop (leave out their rows; of many tests each drops those of "
     "its own columns) or indicator (take them as information: beside a number, its gaps filled with the mean, stands "
-    "whether it is there; a category has one more).  [default: error; with --pairwise or --target: drop]",
+    "whether it is there; a category has one more).  [default: error; with --pairwise or --target, without --select: drop]",
 )
 @_kernel(
     "--kernel",

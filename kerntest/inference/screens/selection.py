@@ -141,7 +141,7 @@ def hsic_select(
         schema="kerntest.hsic.selection/1",
         target=target,
         reject=significant > 0,
-        decision=selection_sentence(target, [step.column for step in chosen], significant),
+        decision=selection_sentence(target, chosen, alpha),
         columns=candidates.names,
         selected=tuple(chosen),
         significant=significant,

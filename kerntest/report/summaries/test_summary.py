@@ -427,13 +427,18 @@ def _number(field: str, value: float | None) -> str:
     )
 
 
-def selection_sentence(target: str, names: Sequence[str], significant: int) -> str:
+def selection_sentence(target: str, steps: Sequence[pair_record.SelectedColumn], alpha: float) -> str:
     """Return what a selection found as a sentence."""
-    if not significant:
+    found = [repr(one.column) for one in steps if one.significant]
+    if not found:
         return f"No column was found on which {target!r} depends."
-    chosen = ", ".join(repr(name) for name in names[:significant])
-    more = "" if significant == len(names) else "; no further column was found to add to it"
-    return f"{target!r} depends on {chosen}{more}."
+    if len(found) == len(steps):
+        more = ""
+    elif steps[len(found)].p_value <= alpha:
+        more = "; with no further column does the effect grow"
+    else:
+        more = "; no further column was found to add to it"
+    return f"{target!r} depends on {', '.join(found)}{more}."
 
 
 def selection_summary(result: pair_record.SelectionResult) -> Summary:
