@@ -201,8 +201,15 @@ def _is_time(values: Values) -> bool:
     if len(values) < FEWEST_ROWS_IN_SERIES or changes[0] < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
         return False
     even = changes[-1] - changes[0] <= 1e-6 * changes[-1]
-    in_years = YEARS[0] <= values[0] and values[-1] <= YEARS[1]
-    return bool((even and (changes[-1] != 1 or values[0] > 1)) or (in_years and changes[-1] == 1 and len(changes) == 2))
+    return bool(even and (changes[-1] != 1 or values[0] > 1)) or are_years(values)
+
+
+def are_years(values: Values) -> bool:
+    """Say whether numbers of ascending rows are years, of one row or of several each."""
+    if len(values) < FEWEST_ROWS_IN_SERIES or not (YEARS[0] <= values[0] <= values[-1] <= YEARS[1]):
+        return False
+    steps = np.diff(values)
+    return bool(np.isin(steps, (0.0, 1.0)).all() and np.count_nonzero(steps) * LONG_STRETCH > len(values))
 
 
 def _sorting(table: Table) -> set[str]:

@@ -22,7 +22,7 @@ from kerntest.learning.fit_pictures import importance_panels
 from kerntest.learning.importance import permutation_importance
 from kerntest.learning.model_file import save_model
 from kerntest.learning.rows.encoding import Scale
-from kerntest.learning.rows.leakage import guarded, told_of_shared
+from kerntest.learning.rows.leakage import guarded, told_of_shared, told_of_time
 from kerntest.learning.rows.training_rows import (
     Classes,
     TrainingOptions,
@@ -331,15 +331,14 @@ def train(
     if plot is not None:
         check_picture(plot)
     engine, labelled = options.engine, learner.read(data, reading)
-    tested, inputs = None, [InputRecord.of(labelled.read, labelled.n)]
     if learner.JUDGED:
         labelled = guarded(labelled, by_class=learner.classifies)
-    learned = labelled
+    others = None if test is None else told_of_shared(labelled, read_like(test, labelled, reading))
+    labelled = replace(labelled, warnings=(*labelled.warnings, *told_of_time(labelled, others)))
+    learned, tested = labelled, others
     if test_fraction is not None:
         learned, tested = _parted(labelled, test_fraction, options.seed, by_class=learner.classifies)
-    elif test is not None:
-        tested = told_of_shared(labelled, read_like(test, labelled, reading))
-        inputs.append(InputRecord.of(tested.read, tested.n))
+    inputs = [InputRecord.of(one.read, one.n) for one in (labelled, others) if one is not None]
     rows = learner.rows(learned)
     why = learner.settle(rows)
     prepare(learner, rows, engine, why)

@@ -131,6 +131,26 @@ def test_a_running_number_is_told():
     assert "counts" not in warnings_of(table, columns="id")
 
 
+def test_time_among_the_columns_is_told():
+    days = pd.date_range("2012-01-01", periods=60)
+    told = "column 'when' tells the time: the rows to judge by lie in time among those that are learned from"
+    for when in (days, days[::-1], 1960 + np.arange(60), 1960 + np.arange(60) // 4):
+        table = noise().assign(when=when)
+        for target in ("y", "cls"):
+            assert told in warnings_of(table, target)
+            assert told in warnings_of(table, target, columns="when", test_fraction=0.3)
+            assert "counts" not in warnings_of(table, target)
+    for when in (np.linspace(1960, 1970, 60), 1960.0 + r.permutation(60), 1000 + np.arange(60)):
+        assert "tells the time" not in warnings_of(noise().assign(when=when))
+    # Rows that are later than all others stand for those to come.
+    table = noise().assign(when=days)
+    later = warnings_of(table[:40], test=table[40:])
+    assert "column 'when' of test lies beyond all that is learned from" in later
+    assert "tells the time" not in later
+    assert told in warnings_of(table[:40], test=table[30:])
+    assert "when" not in warnings_of(table[:40], test=table[30:], columns="a,b,c")
+
+
 def test_a_column_that_alone_predicts_is_told():
     table = noise()
     told = "alone predicts 'y'"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.columns import laid_below, reason_to_leave_out
-from kerntest.data.diagnostics import copies_of
+from kerntest.data.diagnostics import are_years, copies_of
 from kerntest.data.facts import FEWEST_LEVELS, FEWEST_ROWS, counts_rows, explained_share, scaled, tells_clusters
 from kerntest.errors import counted, listed, option
 from kerntest.learning.scores import average_ranks
@@ -66,6 +66,34 @@ def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
     return replace(held, warnings=(*held.warnings, warning))
 
 
+def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
+    """Yield a warning about columns that tell the time of rows in their order, and of others to judge by if these are given.
+
+    Rows between others in time are easier than those to come, which only rows later than all others stand for.
+    """
+    among, beyond = list[str](), list[str]()
+    # What is not predicted is not predicted for rows to come.
+    for column in filter(_tells_time, learned.shown.columns if learned.targets else ()):
+        others = held.features[column.name] if held is not None and column.name in held.features.names else None
+        later = others is not None and others.values[~others.missing].min(initial=np.inf) >= column.values.max()
+        (beyond if later else among).append(column.name)
+    if among:
+        yield (
+            f"{_columns(among)} {'tells' if len(among) == 1 else 'tell'} the time: the rows to judge by lie in time among "
+            "those that are learned from, and rows to come are harder to predict; to judge by such, give the latest rows "
+            f"in a file of their own, with {option('test')}"
+        )
+    if beyond and held is not None:
+        yield (
+            f"{_columns(beyond)} of {held.read.name} {'lies' if len(beyond) == 1 else 'lie'} beyond all that is learned "
+            f"from, where a kernel knows little: see whether it is better without, with {option('exclude', beyond)}"
+        )
+
+
+def _tells_time(column: Column) -> bool:
+    return column.kind == "date" or (column.kind == "number" and are_years(column.values))
+
+
 def _names_rows(column: Column) -> bool:
     """Say whether a column tells rows apart that a learner must not: running numbers, and texts that name them."""
     return _numbers_rows(column) or (column.kind == "text" and reason_to_leave_out(laid_below(column)) is not None)
@@ -96,8 +124,9 @@ def _numbers_rows(column: Column) -> bool:
 
 def running_numbers(labelled: Labelled) -> Iterator[str]:
     """Yield a warning about numbers of rows among the columns to learn from, where these are not all there is."""
-    names = [column.name for column in labelled.shown.columns if _numbers_rows(column)]
-    if 0 < len(names) < len(labelled.shown.columns):
+    shown = labelled.shown.columns
+    names = [column.name for column in shown if _numbers_rows(column) and not _tells_time(column)]
+    if 0 < len(names) < len(shown):
         yield (
             f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows: a running number tells where a row "
             f"stands, not what it is; leave it out with {option('exclude', names)}"
