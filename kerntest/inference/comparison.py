@@ -71,10 +71,7 @@ class Comparison:
             if isinstance(tables, ByFeatures):
                 return self.by_features(*tables)
         compared = self.prepared(tables)
-        sample, family = compared.sample, compared.family
-        further = partial(explanation_work, sample, self.run.options) if self.explain else tuple
-        sides = [(sample.points, family.kernels)]
-        self.run.prepare("mmd", sides, len(sample.names), members=len(family.members), further=further)
+        self.run.prepare("mmd", len(compared.sample.points), len(compared.sample.names), partial(self.steps, compared))
         analysis = self.judged(compared)
         if self.files is not None:
             self.files.write_of(analysis)
@@ -107,9 +104,10 @@ class Comparison:
 
     def steps(self, compared: Compared) -> tuple[Step, ...]:
         """Return what the test of two tables takes."""
-        sides, members = [(compared.sample.points, compared.family.kernels)], len(compared.family.members)
-        test = step_of_test(sides, self.run.options, members=members)
-        return test, *(explanation_work(compared.sample, self.run.options) if self.explain else ())
+        sample, family, options = compared.sample, compared.family, self.run.options
+        told: Any = {"members": len(family.members), "design": sample.design}
+        test = step_of_test([(sample.points, family.kernels)], options, **told)
+        return test, *(explanation_work(sample, options) if self.explain else ())
 
     def judged(self, compared: Compared) -> exact.TwoSampleAnalysis:
         """Return the test of two tables, with what it was made from."""

@@ -13,7 +13,6 @@ from kerntest.engines import engine as engines
 from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
 from kerntest.errors import UndecidedError, option
 from kerntest.inference.verdict import Verdict, judged_together
-from kerntest.inference.work_of_tests import step_of_test
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record
 
@@ -106,31 +105,21 @@ class RunOfTest:
     def prepare(
         self,
         command: str,
-        sides: Sequence[Side],
+        n: int,
         columns: int,
+        steps: Callable[[], Sequence[Step]],
         *,
-        members: int,
-        further: Callable[[], Sequence[Step]] = tuple,
-        statistic: Statistic = "hsic",
+        sides: Sequence[Side] = (),
         dense: tuple[int, str] | None = None,
     ) -> None:
-        """Tell the plan of a test, and of what is computed further, and find the engine on which it fits into the memory.
+        """Tell what steps over n rows take, if anybody asks, and find the engine on which they fit into the memory.
 
-        A side has rows and the kernels over them; of one side the other is the label. The family has so many members;
-        `dense` says of how many rows random permutations hold whole matrices, and what has no such limit.
+        Of `sides` random permutations hold whole matrices, of so many rows as `dense` says, with what has no such limit.
         """
-        n = len(sides[0][0])
-        self.refuse_dense(sides, dense)
+        if sides:
+            self.refuse_dense(sides, dense)
         if count_wanted(n):
-            self.announce(
-                command,
-                n,
-                columns,
-                (
-                    step_of_test(sides, self.options, members=members, statistic=statistic, whole=dense and dense[0]),
-                    *further(),
-                ),
-            )
+            self.announce(command, n, columns, steps())
 
     def refuse_dense(self, sides: Sequence[Side], dense: tuple[int, str] | None = None) -> None:
         """Refuse random permutations of two variables whose matrices are too large to be held."""

@@ -19,6 +19,7 @@ from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
 from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
 from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, read_pair
 from kerntest.inference.verdict import Verdict, verdict_of
+from kerntest.inference.work_of_tests import step_of_test
 from kerntest.kernels.elementary import moved_to_origin
 from kerntest.report.results.independence_record import IndependenceResult, KernelPair
 from kerntest.report.summaries.test_summary import SPECTRAL, independence_sentence
@@ -264,10 +265,14 @@ def hsic_test(
     both = [(points[0], left), (points[1], right)]
     run.prepare(
         "hsic",
-        both,
+        paired.n,
         len(first.names + second.names),
-        members=len(family.members),
-        statistic=statistic,
+        lambda: [
+            step_of_test(
+                both, run.options, members=len(family.members), statistic=statistic, whole=test.dense and test.dense[0]
+            )
+        ],
+        sides=both,
         dense=test.dense,
     )
     test = replace(test, points=points, engine=run.engine)

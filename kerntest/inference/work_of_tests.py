@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kerntest.engines.plan import added
@@ -13,6 +12,7 @@ from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.designs import BLOCKS
 from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_ROWS
+from kerntest.inference.statistic import UNITS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
@@ -21,6 +21,7 @@ from kerntest.matrices.factor import (
     LEFT_OUT,
     MOST_COLUMNS,
     MOST_DIRECTIONS,
+    MOST_OF_SUM,
     SAMPLED,
     TOLERANCE,
     expected_rank,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.engines.plan import Work
     from kerntest.inference.exact import Statistic
+    from kerntest.inference.relabelling.designs import Design
     from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel, Points
 
@@ -47,9 +49,12 @@ SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 # Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
+# Steps over the entries of relabellings that are drawn, of their labels for each kernel, and of tiles of blocks of
+# several sizes.
+DRAWN_ENTRIES, LABEL_ENTRIES, UNEVEN_ENTRIES = 60.0, 30.0, 6.0
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
-BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS = 1.3, 3, 4, 4, 2
+BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, COPIES, COPIES_OF_TERMS = 1.3, 3, 4, 4, 2, 4.0, 9.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
@@ -84,9 +89,13 @@ def step_of_test(
     *,
     members: int = 1,
     statistic: Statistic = "hsic",
+    design: Design | None = None,
     whole: int | None = None,
 ) -> Step:
-    """Return what a test with so many members in its family takes; random permutations hold matrices of `whole` rows."""
+    """Return what a test with so many members in its family takes, whose rows may belong together.
+
+    Random permutations of two variables hold matrices of `whole` rows.
+    """
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
     matrices, pairs = first + second * paired, float(n) ** 2 / 2
@@ -133,13 +142,14 @@ def step_of_test(
         return Step.of(what, lambda threads: swept_bytes(n, together + 1, threads), work)
     if not paired:
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
-        return Step.of(what, *_blocks(*sides[0], permutations))
+        return Step.of(what, *_blocks(*sides[0], permutations, design))
     circle = shifts.circle_length(n)
     orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
     low, high, few = _shifts(sides, orders, members)
     way = f"a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
     what = f"{counted} {'as products of few columns' if few else way}, under {orders * circle:,} cyclic relabellings"
-    return Step.of(what, partial(shifted_bytes, n, first, second, orders), low, high)
+    derived = sum(derived_bytes(*side) for side in sides)
+    return Step.of(what, lambda threads: derived + shifted_bytes(n, first, second, orders, threads), low, high)
 
 
 def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
@@ -152,7 +162,7 @@ def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
 
 
 def _blocks(
-    points: Points, kernels: Sequence[Kernel], permutations: int
+    points: Points, kernels: Sequence[Kernel], permutations: int, design: Design | None
 ) -> tuple[Callable[[int], float], Work, Work, float]:
     """Return the bytes, and least and most of the sums of kernels over pairs of blocks of rows and of these over relabellings.
 
@@ -160,7 +170,18 @@ def _blocks(
     """
     n, blocks = len(points), float(min(len(points), BLOCKS))
     calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2
-    shared: Work = {"product": permutations * len(kernels) * blocks**2, "call": calls}
+    drawn = permutations * blocks * (DRAWN_ENTRIES + LABEL_ENTRIES * len(kernels))
+    shared: Work = {"product": permutations * len(kernels) * blocks**2, "call": calls, "entry": drawn}
+    if design is not None:
+        # Blocks of several sizes are summed by themselves, and so are pairs of rows that belong together.
+        blocks *= 1 + design.swaps
+        pairs, summed = float(n * min(UNITS, n)), UNEVEN_ENTRIES * len(kernels) * n**2 / 2
+        own = added(
+            work_of_values(kernels, points),
+            {"entry": 8.0 * len(kernels), "product": blocks * len(kernels)},
+            times=pairs,
+        )
+        shared = added(shared, own, {"entry": summed, "product": 9.0 * permutations * len(kernels) * blocks**2})
     ends: list[list[Work]] = [[shared], [shared]]
     tiled: list[list[Kernel]] = [[], []]
     # From wide to narrow, until a bandwidth is too narrow for a factor.
@@ -176,8 +197,8 @@ def _blocks(
             else:
                 ends[end] += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
             # Where there may be a factor, it is tried.
-            tried = 0.0 if math.isinf(ranks[0]) else min(rank, MOST_COLUMNS * math.sqrt(n))
-            widest[end] = max(widest[end], tried / len(terms(kernel)))
+            tried = max(ranks[0], MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
+            widest[end] = max(widest[end], 0.0 if math.isinf(ranks[0]) else tried / len(terms(kernel)))
     for works, whole in zip(ends, tiled, strict=True):
         values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
         works.append(added(values, times=n**2 / 2))
@@ -185,7 +206,9 @@ def _blocks(
     together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
 
     def bytes_of(threads: int) -> float:
-        return threads * factor_bytes(n, widest[1]) + blocked_bytes(n, len(kernels), permutations, threads * together)
+        own = derived_bytes(points, kernels) + (0.0 if design is None else 24.0 * n * blocks)
+        tiles = blocked_bytes(n, len(kernels), permutations, threads * together)
+        return own + threads * factor_bytes(n, widest[1]) + tiles
 
     return bytes_of, added(*ends[0]), added(*ends[1]), factor_bytes(n, widest[1]) - factor_bytes(n, widest[0])
 
@@ -196,19 +219,24 @@ def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Wor
     works: list[Work] = [{"entry": PAIRED_ENTRIES * members * orders * n**2 / 2}]
     ranks: list[tuple[float, float]] = []
     for (points, kernels), times in zip(sides, (1, orders), strict=True):
-        # Of many rows additive kernels are linear kernels of their factors.
-        values = work_of_values([one for one in kernels if n <= FEW_ROWS or not is_additive(one)], points)
+        # Of many rows additive kernels are linear kernels of their factors, where these have few columns.
+        found = {one: expected_rank(one, points, tolerance)[0] for one in kernels if n > FEW_ROWS and is_additive(one)}
+        thin = {kernel: rank for kernel, rank in found.items() if rank <= MOST_OF_SUM * n}
+        for kernel, rank in thin.items():
+            works += [_factor(rank, kernel, points), {"product": rank * (rank * n + times * n**2 / 2)}]
+            works.append({"spectrum": rank**3})
+        values = work_of_values([one for one in kernels if one not in thin], points)
         lines = {"entry": LINED_ENTRIES * len(kernels), "fft": float(len(kernels))}
         works.append(added(values, lines, times=times * n**2 / 2))
         ranks.append(expected_rank(kernels[0], points, tolerance) if members == 1 else (math.inf, math.inf))
-    found = []
+    ends = []
     for of_both in zip(*ranks, strict=True):
         if math.isinf(math.prod(of_both)):
-            found.append(added(*works))
+            ends.append(added(*works))
             continue
         factors = (_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(of_both, sides, strict=True))
-        found.append(added(*factors, {"fft": 3.0 * math.prod(of_both) * orders * n}))
-    return found[0], found[1], math.isfinite(ranks[0][1] * ranks[1][1])
+        ends.append(added(*factors, {"fft": 3.0 * math.prod(of_both) * orders * n}))
+    return ends[0], ends[1], math.isfinite(ranks[0][1] * ranks[1][1])
 
 
 def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) -> tuple[Work, Work, float]:
@@ -275,6 +303,15 @@ def work_of_joint(n: int, groups: Sequence[tuple[Points, Kernel]], permutations:
     values, others = added(*(work_of_values([kernel], points) for points, kernel in groups)), len(groups) - 1.0
     moved = {"gather": 1.5 * others, "entry": 3.0 * others + 2.0}
     return added(added(values, times=float(n) ** 2), added(moved, times=permutations * float(n) ** 2 / 2))
+
+
+def derived_bytes(points: Points, kernels: Sequence[Kernel]) -> float:
+    """Return the bytes of what is derived from rows and kept with them: in another order, and for products of matrices.
+
+    Of terms on single columns these are three columns each, on either side of a product.
+    """
+    copies = COPIES + (COPIES_OF_TERMS if any(len(terms(kernel)) > 1 for kernel in kernels) else 0.0)
+    return 8.0 * points.numeric.size * copies
 
 
 def factor_bytes(n: int, rank: float) -> float:

@@ -39,6 +39,8 @@ EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.0, 8.0, 0.4, 0.02, 0.2
 # Bytes that a machine may keep in any case, and a search of its matrices; and copies of the matrix of all rows by those
 # that are solved together.
 KEPT_ALWAYS, KEPT_BY_SEARCH, COPIES = 8e7, 2e8, 3.0
+# And of a search that solves with whole matrices, by each thread.
+SEARCHED_ARRAYS = 6.0
 # Calls of numpy of a machine by itself, and of one of many that are solved together.
 CALLS, CALLS_STACKED = 2e4, 200.0
 # Rows up to which machines of pairs of classes are solved together.
@@ -112,13 +114,15 @@ def cost_of_machines(
     method: str,
     folds: int | None = None,
     cells: int = 1,
-    judged: Sequence[int] = (),
+    judged: tuple[int, int] = (0, 0),
 ) -> Cost:
-    """Return the cost of machines of so many rows each, and of a search in folds: so many cells are `judged` in each round."""
+    """Return the cost of machines of so many rows each, and of a search in folds, in which so many cells are `judged`, least and most."""
     n, rows = len(points), np.array(sizes, dtype=np.float64)
     told = "" if folds is None else f", {folds} folds" + (", for a grid of costs and bandwidths" if cells > 1 else "")
     # Fits in units of one to all rows: those of a fold have fewer.
-    searched = 0.0 if folds is None else (1.0 - 1.0 / folds) ** 2 * (sum(judged) or folds * cells)
+    searched, widened = (
+        0.0 if folds is None else (1.0 - 1.0 / folds) ** 2 * (some or folds * cells) for some in judged
+    )
     few = float(np.count_nonzero(rows <= STACKED_ROWS))
     calls = {"call": (CALLS_STACKED * few + CALLS * (len(rows) - few)) * (1.0 + 0.5 * searched)}
     if features is not None:
@@ -131,14 +135,16 @@ def cost_of_machines(
     values, pairs, squares = added(of_values(kernel, points), {"entry": 2.0}), float(n) ** 2, float((rows**2).sum())
     # Scores of the rows, by the machines and by the nearest mean.
     low = EASY * squares + 1.1 * pairs + ROUGH * searched * squares
-    high = HARD * squares + 2.0 * pairs + 4.0 * ROUGH * searched * squares
+    high = HARD * squares + 2.0 * pairs + 4.0 * ROUGH * widened * squares
     whole, most = 8.0 * float(rows.max(initial=0.0)) ** 2, allowed_bytes(KEPT_ROWS)
     together = 8.0 * pairs * (COPIES * (few > 0) + (cells > 1))
     least, hardest = (added(added(values, times=times), calls) for times in (low, high))
     kept = min(1.1 * whole, KEPT_ALWAYS + KEPT_MOST * whole) + min(together, KEPT_BY_SEARCH)
     held = min(KEPT_LEAST * whole, most), min(kept, most)
     trained = float(rows.max(initial=0.0)) * (1.0 - 1.0 / (folds or 1))
-    if cells > 1 and trained > WHOLE_ROWS:
+    if cells > 1 and trained <= WHOLE_ROWS:
+        held = 2.0 * 8.0 * pairs, (3.0 + SEARCHED_ARRAYS * min(CURRENT.get().engine.threads, cells)) * 8.0 * pairs
+    elif cells > 1:
         # Each thread has a triangle, and a factor of at most about as many entries.
         searching = min(TRIANGLE_BYTES * trained**2, allowed_bytes(CHOOSING_BYTES))
         searching *= min(CURRENT.get().engine.threads, cells)

@@ -188,6 +188,8 @@ FIRST_COLUMNS = 32
 SAMPLED, SAMPLED_PER_COLUMN = 400, 4
 # A factor costs more than the shifts that it saves beyond so many columns, in units of sqrt(n).
 MOST_COLUMNS = 1.5
+# The columns of a sum may be as many in all, as a share of the rows: those of more cost what the whole matrix does.
+MOST_OF_SUM = 1 / 3
 # Rows by which a rank is expected; and which shares of them are a rank that is small, and one that is full.
 EXPECTED_ROWS, SMALL_SHARE, FULL_SHARE = 600, 0.3, 0.9
 # Of so few rows the whole matrix is looked at in the time that finding out takes.
@@ -208,7 +210,7 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
         factors: list[Factor] = []
         for term in terms(kernel):
             found = low_rank_factor(term, points, tolerance)
-            if found is None:
+            if found is None or sum(factor.rank for factor in factors) > MOST_OF_SUM * len(points):
                 return None
             factors.append(found)
         columns = np.concatenate([factor.columns for factor in factors], axis=1)

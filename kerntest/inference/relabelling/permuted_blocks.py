@@ -130,13 +130,15 @@ class TwoSamples(ExactTest):
         """
         design, fixed = self.sample.design, blocks.in_x[blocks.free :]
         found = np.empty((len(kernels), len(moved)))
+        if design is not None:
+            among = (points, design.units, blocks.of_rows(), len(blocks.in_x))
+            numbers = blocks.summed(unit_sums(None, *among))
 
         def of_kernel(member: int) -> None:
             matrix, diagonal = (some[member] for some in sums)
             if design is not None:
                 matrix = (matrix + matrix.T) / 2.0 + np.diag(diagonal)
-                among = (points, design.units, blocks.of_rows(), len(blocks.in_x))
-                units = [blocks.summed(unit_sums(kernel, *among)) for kernel in (kernels[member], None)]
+                units = [blocks.summed(unit_sums(kernels[member], *among)), numbers]
             rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
             for start in range(0, len(moved), TOGETHER):
                 part = moved[start : start + TOGETHER]

@@ -354,11 +354,11 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         if rows.classes is not None:
             counts = np.bincount(rows.codes, minlength=len(rows.classes.names)).tolist()
             sizes = [one + other for one, other in combinations(counts, 2)] if options.method == "svm" else []
-        cells, judged = 1, list[int]()
+        cells, judged = 1, (0, 0)
         if self.folds is not None:
             search = self._grid(rows, np.arange(len(rows)) % self.folds)
             cells = len(search.cells)
-            judged = search.alive(cells) if cells > 1 else []
+            judged = search.judged() if cells > 1 else judged
         told: Any = {"features": options.features, "method": options.method, "folds": self.folds, "cells": cells}
         return cost_of_machines(rows.kernel, rows.points, sizes, **told, judged=judged)
 

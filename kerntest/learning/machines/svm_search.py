@@ -168,6 +168,12 @@ class Search:
             counts.append(max(-(-counts[-1] // (2 if part.share == 1.0 else 3)), least))
         return counts
 
+    def judged(self) -> tuple[int, int]:
+        """Return how many cells are judged over all rounds, within the grid and if it goes beyond its edges as far as may be."""
+        counts, longest = self.alive(len(self.cells)), 1 + max(len(self.multiples), len(self.costs))
+        wider = sum(self.alive(counts[-1] + longest)) - counts[-1] * len(counts)
+        return sum(counts), sum(counts) + MOST_BEYOND * wider * self.widening
+
     def found(self, engine: Engine, progress: Progress | None = None) -> GridSearch:
         """Return the grid with the mean score of each cell, higher ones better, over the folds that it was judged in."""
         # Matrices that are kept are in this process.
