@@ -217,9 +217,9 @@ def cache_folder() -> Path:
 
 def _machine() -> str:
     """Return what costs depend on, in words."""
-    blas = ", ".join(
-        " ".join(str(one.get(part)) for part in ("internal_api", "version", "architecture")) for one in loaded_blas()
-    )
+    parts = ("internal_api", "version", "architecture")
+    # In whatever order they were loaded.
+    blas = ", ".join(sorted(" ".join(str(one.get(part)) for part in parts) for one in loaded_blas()))
     model = platform.processor()
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines()

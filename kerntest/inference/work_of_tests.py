@@ -145,11 +145,17 @@ def step_of_test(
         return Step.of(what, *_blocks(*sides[0], permutations, design))
     circle = shifts.circle_length(n)
     orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
-    low, high, few = _shifts(sides, orders, members)
+    low, high, few, shared = _shifts(sides, orders, members)
     way = f"a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
     what = f"{counted} {'as products of few columns' if few else way}, under {orders * circle:,} cyclic relabellings"
     derived = sum(derived_bytes(*side) for side in sides)
-    return Step.of(what, lambda threads: derived + shifted_bytes(n, first, second, orders, threads), low, high)
+    # Distances and values of each term of a block are kept for the kernels of a side.
+    each = 16.0 * shared * circle * max(block.count for block in blocks)
+
+    def shifted(threads: int) -> float:
+        return derived + each * threads + shifted_bytes(n, first, second, orders, threads)
+
+    return Step.of(what, shifted, low, high)
 
 
 def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
@@ -213,11 +219,15 @@ def _blocks(
     return bytes_of, added(*ends[0]), added(*ends[1]), factor_bytes(n, widest[1]) - factor_bytes(n, widest[0])
 
 
-def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work, bool]:
-    """Return least and most of the sums of pairs of matrices over all shifts, as `TwoVariables` goes, and if factors do."""
+def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work, bool, int]:
+    """Return least and most of the sums of pairs of matrices over all shifts, as `TwoVariables` goes, and if factors do.
+
+    And of how many terms the values are kept for the kernels of one side.
+    """
     n, tolerance = len(sides[0][0]), TOLERANCE if members == 1 else LEFT_OUT
     works: list[Work] = [{"entry": PAIRED_ENTRIES * members * orders * n**2 / 2}]
     ranks: list[tuple[float, float]] = []
+    shared = 0
     for (points, kernels), times in zip(sides, (1, orders), strict=True):
         # Of many rows additive kernels are linear kernels of their factors, where these have few columns.
         found = {one: expected_rank(one, points, tolerance)[0] for one in kernels if n > FEW_ROWS and is_additive(one)}
@@ -225,7 +235,9 @@ def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Wor
         for kernel, rank in thin.items():
             works += [_factor(rank, kernel, points), {"product": rank * (rank * n + times * n**2 / 2)}]
             works.append({"spectrum": rank**3})
-        values = work_of_values([one for one in kernels if one not in thin], points)
+        whole = [one for one in kernels if one not in thin]
+        shared = max([shared, *(len(terms(one)) for one in whole if len(whole) > 1)])
+        values = work_of_values(whole, points)
         lines = {"entry": LINED_ENTRIES * len(kernels), "fft": float(len(kernels))}
         works.append(added(values, lines, times=times * n**2 / 2))
         ranks.append(expected_rank(kernels[0], points, tolerance) if members == 1 else (math.inf, math.inf))
@@ -236,7 +248,7 @@ def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Wor
             continue
         factors = (_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(of_both, sides, strict=True))
         ends.append(added(*factors, {"fft": 3.0 * math.prod(of_both) * orders * n}))
-    return ends[0], ends[1], math.isfinite(ranks[0][1] * ranks[1][1])
+    return ends[0], ends[1], math.isfinite(ranks[0][1] * ranks[1][1]), shared
 
 
 def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) -> tuple[Work, Work, float]:

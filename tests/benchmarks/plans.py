@@ -3,10 +3,10 @@
     python tests/benchmarks/plans.py [NAME ...] [--large] [--threads 1]
 
 Each case is a command of its own over tables made for it. Seconds are those of processors, so that other work on the machine
-does not count; a dry run says seconds of the clock, which are the same on one thread of an idle machine. Memory is the peak
-of the process. A number that the dry run gives as a range is right anywhere in it, and its ratio is that to the nearer end.
+does not count; a dry run says seconds of the clock, which are the same on one thread of an idle machine; of cases with two
+threads the clock is taken to lie between half of them and all. Memory is the peak of the process, as `time -v` shows it. A number that the dry run gives as a range is right anywhere in it, and its ratio is that to the nearer end.
 Aims: time within a factor of 2, memory within 1.3, the dry run itself within 2 s besides reading the table. Without --large
-it takes some five minutes; with names only the cases with one of them in their line.
+it takes some ten minutes; with names only the cases with one of them in their line.
 """
 
 import json
@@ -293,11 +293,9 @@ def main():
         plan = json.loads(plan)
         times = plan.get("seconds_range") or [plan["seconds"]] * 2
         bytes_said = plan.get("memory_range") or [plan["memory_bytes"]] * 2
-        # By the clock some threads take at least their share of the processors' seconds, and at most all of them.
-        shared = seconds / int(asked[asked.index("--threads") + 1]), seconds
-        found = min((off(times, one) for one in shared), key=distance), off(bytes_said, memory)
-        if times[0] <= shared[1] and shared[0] <= times[1]:
-            found = 1.0, found[1]
+        # By the clock several threads take at least their share of the processors' seconds, and at most all of them.
+        least = seconds / int(asked[asked.index("--threads") + 1])
+        found = off(times, min(max(math.sqrt(times[0] * times[1]), least), seconds)), off(bytes_said, memory)
         ratios[f"{words}, {size}"] = found
         line = f"{words.replace('x.csv ', '')[:70]}, {size}"
         told = f"{dry:7.2f} {shown(times, 1):>10} {seconds:6.2f} {found[0]:6.2f}"

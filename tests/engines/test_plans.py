@@ -8,11 +8,12 @@ import pytest
 
 import kerntest
 from kerntest import parse_kernel
+from kerntest.engines.engine import ALONE
 from kerntest.engines.plan import UNITS
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
-from kerntest.matrices.factor import expected_rank
+from kerntest.matrices.factor import expected_rank, low_rank_factor
 
 
 class HeardError(Exception):
@@ -161,6 +162,33 @@ def test_a_fit_beyond_the_memory_is_refused_with_the_way_out():
     assert "features='nystroem:500'" in caught.value.hint
 
 
+def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypatch):
+    monkeypatch.setattr("kerntest.engines.engine._resident_bytes", lambda: 10**10)
+
+    def run():
+        return kerntest.mmd_test(normal(300), normal(300, seed=1), kernel="gaussian(1)")
+
+    reckoned, token = planned(run), ALONE.set(True)
+    try:
+        assert reckoned.memory_bytes < 2e8
+        assert 1e10 < planned(run).memory_bytes < 1.01e10
+        with pytest.raises(UndecidedError, match=r"takes 10 GB, and memory= allows 9 GB"):
+            planned(run, memory="9GB")
+    finally:
+        ALONE.reset(token)
+
+
+def test_rows_that_belong_together_take_more():
+    x, y = (table(1200, 3, unit=np.arange(1200) // 4 + 1000 * side) for side in (0, 1))
+    plain, clusters = (
+        planned(functools.partial(kerntest.mmd_test, x, y, cluster=cluster, columns="c*"), threads=1)
+        for cluster in (None, "unit")
+    )
+    assert clusters.seconds > 1.5 * plain.seconds
+    # Sums of every row over its unit in each of 200 blocks, three arrays of them.
+    assert clusters.memory_bytes - plain.memory_bytes == 24 * 2400 * 200
+
+
 # Counts, one unit at a time
 
 
@@ -259,6 +287,9 @@ def test_a_machine_takes_from_a_few_to_many_values_for_each_pair_of_rows(counted
     assert (low, high) == pytest.approx(((1 + 1.1) * 900**2, (8 + 2) * 900**2))
     searched = [counted("exp", machine(900, **options))[0] for options in ({}, {"cv": 5}, {"grid": True})]
     assert searched[0] < searched[1] < searched[2] / 3
+    # A grid may go on beyond its edges: within them it would be four times as much at most.
+    least, most = counted("exp", machine(900, grid=True))
+    assert most > 5 * least
     plan = planned(machine(900), threads=1)
     assert plan.seconds == pytest.approx((plan.seconds_range[0] * plan.seconds_range[1]) ** 0.5)
     assert plan.memory_range[0] < plan.memory_range[1] == plan.memory_bytes
@@ -333,3 +364,9 @@ def test_a_rank_is_expected_of_many_rows_alone(rows, known):
     assert np.isinf(expected_rank(Gaussian(0.05), Points.of(normal(rows, 4)), 1e-12)[0])
     total = expected_rank(parse_kernel("gaussian(2) + gaussian(2)"), one, 1e-12)[1]
     assert total == (2 * many if known else np.inf)
+
+
+def test_a_sum_of_more_columns_than_a_third_of_the_rows_has_no_factor():
+    kernel = parse_kernel("gaussian(2) + gaussian(1) + gaussian(0.5)")
+    assert low_rank_factor(kernel, Points.of(normal(2500, 1))).rank < 2500 / 3
+    assert low_rank_factor(kernel, Points.of(normal(250, 1))) is None
