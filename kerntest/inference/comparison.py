@@ -18,7 +18,7 @@ from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
 from kerntest.inference.method import ByFeatures, Way
-from kerntest.inference.relabelling.designs import designed, different_relabellings
+from kerntest.inference.relabelling.designs import cosets_needed, designed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, read_two, without_missing
 from kerntest.inference.verdict import Verdict, verdict_of
@@ -106,6 +106,7 @@ class Comparison:
         """Return what the test of two tables takes."""
         sample, family, options = compared.sample, compared.family, self.run.options
         told: Any = {"members": len(family.members), "design": sample.design}
+        told["cosets"] = cosets_needed(sample, options.permutations)
         test = step_of_test([(sample.points, family.kernels)], options, **told)
         return test, *(explanation_work(sample, options) if self.explain else ())
 

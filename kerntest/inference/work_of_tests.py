@@ -90,9 +90,10 @@ def step_of_test(
     members: int = 1,
     statistic: Statistic = "hsic",
     design: Design | None = None,
+    cosets: int = 1,
     whole: int | None = None,
 ) -> Step:
-    """Return what a test with so many members in its family takes, whose rows may belong together.
+    """Return what a test with so many members in its family takes, whose rows may belong together, and lie in blocks anew.
 
     Random permutations of two variables hold matrices of `whole` rows.
     """
@@ -118,7 +119,7 @@ def step_of_test(
         vectors = n if probes and n <= EXACT_TRACE_ROWS else probes * PROBES
         multiplied = {0: 0, 1: 2 * PROBES, 2: 5 * PROBES}[probes] if n > EXACT_TRACE_ROWS else probes * n
         beside = n > EXACT_TRACE_ROWS and options.null != "spectral"
-        relabelled = step_of_test(sides, replace(options, null="permutation"), members=members)
+        relabelled = step_of_test(sides, replace(options, null="permutation"), members=members, cosets=cosets)
         again = relabelled.work if options.null == "pearson" else {}
         work = added(swept(SWEEPS), {"product": 2.0 * matrices * multiplied * pairs})
 
@@ -142,7 +143,8 @@ def step_of_test(
         return Step.of(what, lambda threads: swept_bytes(n, together + 1, threads), work)
     if not paired:
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
-        return Step.of(what, *_blocks(*sides[0], permutations, design))
+        what += f", in {cosets:,} random orders" if cosets > 1 else ""
+        return Step.of(what, *_blocks(*sides[0], permutations, design, cosets))
     circle = shifts.circle_length(n)
     orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
     low, high, few, shared = _shifts(sides, orders, members)
@@ -168,7 +170,7 @@ def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
 
 
 def _blocks(
-    points: Points, kernels: Sequence[Kernel], permutations: int, design: Design | None
+    points: Points, kernels: Sequence[Kernel], permutations: int, design: Design | None, cosets: int
 ) -> tuple[Callable[[int], float], Work, Work, float]:
     """Return the bytes, and least and most of the sums of kernels over pairs of blocks of rows and of these over relabellings.
 
@@ -177,7 +179,9 @@ def _blocks(
     n, blocks = len(points), float(min(len(points), BLOCKS))
     calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2
     drawn = permutations * blocks * (DRAWN_ENTRIES + LABEL_ENTRIES * len(kernels))
-    shared: Work = {"product": permutations * len(kernels) * blocks**2, "call": calls, "entry": drawn}
+    relabelled: Work = {"product": permutations * len(kernels) * blocks**2, "entry": drawn}
+    # What each set of blocks takes, but for the relabellings.
+    shared: Work = {"call": calls}
     if design is not None:
         # Blocks of several sizes are summed by themselves, and so are pairs of rows that belong together.
         blocks *= 1 + design.swaps
@@ -216,7 +220,8 @@ def _blocks(
         tiles = blocked_bytes(n, len(kernels), permutations, threads * together)
         return own + threads * factor_bytes(n, widest[1]) + tiles
 
-    return bytes_of, added(*ends[0]), added(*ends[1]), factor_bytes(n, widest[1]) - factor_bytes(n, widest[0])
+    low, high = (added(relabelled, added(*works, times=float(cosets))) for works in ends)
+    return bytes_of, low, high, factor_bytes(n, widest[1]) - factor_bytes(n, widest[0])
 
 
 def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work, bool, int]:

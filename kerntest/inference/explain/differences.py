@@ -15,7 +15,7 @@ from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
-from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, different_relabellings
+from kerntest.inference.relabelling.designs import BLOCKS, Cosets, cosets_needed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.screens.many_pairs import step_down
 from kerntest.inference.sides import names_apart
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Column, Table
     from kerntest.engines.engine import Progress
+    from kerntest.inference.relabelling.designs import BlockedRows
     from kerntest.inference.sides import Options, Sample
     from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Array, Kernel
@@ -63,14 +64,13 @@ def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Tabl
     the columns (Westfall and Young 1993, algorithm 4.1) controls exactly the chance of naming any column that does not
     differ, with the dependence between columns taken into account.
 
-    Cost: O(n log n + b d^2 + R b^2) time for each column of d different values, over R relabellings of b blocks, and a
-    default test for each of the columns that `columns_left_out` counts.
+    Cost: O(n log n + C b d^2 + R b^2) time for each column of d different values, over R relabellings of b blocks in C
+    cosets, and a default test for each of the columns that `columns_left_out` counts.
     """
     sample, options, parts = test.sample, test.options, parts_of_explanation(test.sample)
     columns, first, told = len(sample.names), columns_left_out(sample), part_of(test.progress, 1, parts)
-    blocks = BlockedRows.of(sample.labels, options.seed, sample.design)
-    relabellings = blocks.relabellings(options.permutations, options.seed)
-    work = partial(_column_alone, test, blocks, relabellings, BandwidthChooser(sample.points, options.seed))
+    cosets = list(Cosets(sample, options.permutations, options.seed))
+    work = partial(_column_alone, test, cosets, BandwidthChooser(sample.points, options.seed))
     found = []
     for one in test.engine.here.map(work, range(columns)):
         found.append(one)
@@ -108,13 +108,15 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
     columns, first, n = len(sample.names), columns_left_out(sample), len(sample.points)
     blocks, size = float(min(n, 2 * BLOCKS)), float(min(n, LEVELS))
     # Values of the levels of a column, their sums over pairs of blocks, and these under every relabelling.
-    each = {"product": (2.0 * blocks + size) * blocks * size + options.permutations * blocks**2, "exp": size**2}
-    alone = added(added(each, times=float(BANDWIDTHS)), {"call": 500.0, "entry": 60.0 * n})
+    times = cosets_needed(sample, options.permutations)
+    sums = times * (2.0 * blocks + size) * blocks * size
+    each = {"product": sums + options.permutations * blocks**2, "exp": size**2}
+    alone = added(added(each, times=float(BANDWIDTHS)), {"call": 500.0 * times, "entry": 60.0 * n * times})
     what, held = f"tests of {counted(columns, 'column')} alone", partial(_bytes_of_columns, n, columns, options)
     tests = [Step.of(what, held, added(alone, times=float(columns)))]
     if first:
         others = sample.with_columns(set(range(1, columns)))
-        test = step_of_test([(others.points, _family(others, options).kernels)], options)
+        test = step_of_test([(others.points, _family(others, options).kernels)], options, cosets=times)
         which = "each" if first == columns else f"each of the first {first}"
         what = f"tests of all columns without {which}"
         tests.append(Step(what, test.held, added(test.work, times=float(first)), added(test.most, times=float(first))))
@@ -129,7 +131,7 @@ def _bytes_of_columns(n: int, columns: int, options: Options, threads: int) -> f
 
 
 def _column_alone(
-    test: TwoSamples, blocks: BlockedRows, relabellings: NDArray[np.bool_], chooser: BandwidthChooser, place: int
+    test: TwoSamples, cosets: Sequence[tuple[BlockedRows, NDArray[np.bool_]]], chooser: BandwidthChooser, place: int
 ) -> tuple[str, Array, float]:
     """Return which kernel sees the column at this place most clearly, the largest z under each relabelling, the effect size.
 
@@ -145,16 +147,16 @@ def _column_alone(
         matrices = [kernel(Points.of(values)) for kernel in kernels]
     else:
         values, codes = np.unique(sample.points.codes[:, place - p], return_inverse=True)
-    size, rows = len(values), np.diff(blocks.starts)
-    of_place = np.repeat(np.arange(len(rows)), rows)
-    held = np.bincount(of_place * size + codes[blocks.order], minlength=len(rows) * size)
-    held = held.reshape(len(rows), size).astype(np.float64)
-    sums = np.stack([held @ (held.T if K is None else K @ held.T) - np.diag(rows) for K in matrices])
-    diagonals = np.broadcast_to(rows.astype(np.float64), sums.shape[:2])
     points = Points.of(values[codes]) if place < p else sample.with_columns({place}).points
-    alone = replace(test, engine=Engine(1))
-    relabelled = alone.over_blocks(kernels, points, (sums, diagonals), blocks, relabellings)
-    z, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
+    alone, size, relabelled = replace(test, engine=Engine(1)), len(values), []
+    for blocks, moved_blocks in cosets:
+        rows = blocks.sizes
+        held = np.bincount(blocks.of_rows() * size + codes, minlength=len(rows) * size)
+        held = held.reshape(len(rows), size).astype(np.float64)
+        sums = np.stack([held @ (held.T if K is None else K @ held.T) - np.diag(rows) for K in matrices])
+        diagonals = np.broadcast_to(rows.astype(np.float64), sums.shape[:2])
+        relabelled.append(alone.over_blocks(kernels, points, (sums, diagonals), blocks, moved_blocks))
+    z, _ = standardised(np.hstack(relabelled), np.full(len(kernels), tie_tolerance(1.0, n, float(n))))
     clearest = first_of(z[:, 0], np.arange(len(z)))
     in_y, in_x = (np.bincount(codes[sample.labels == side], minlength=size).astype(np.float64) for side in (0, 1))
     effect = effect_of_levels(matrices[clearest], in_x, in_y)

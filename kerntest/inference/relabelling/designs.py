@@ -2,8 +2,9 @@
 
 The rows of X and of Y, each in random order, are cut into blocks of one size. Permuting the blocks is a group of
 relabellings, so that the p-value over random members of it, or over all of them, is exact (Domingo-Enrich, Dwivedi and
-Mackey 2025, "Cheap permutation testing"). Where rows belong together, as those of a patient do, a block is one cluster or
-some; within strata, blocks of one stratum change places; of pairs the two sides of some pairs do.
+Mackey 2025, "Cheap permutation testing"). What blocks there are is random too, so that many relabellings are those of some
+cosets of such groups. Where rows belong together, as those of a patient do, a block is one cluster or some; within strata,
+blocks of one stratum change places; of pairs the two sides of some pairs do.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ BLOCKS, FEWEST, FEWEST_OF_STRATUM = 200, 32, 4
 MOST = 512
 # So many different relabellings are all used, however few were asked for: then the p-value hangs on no seed.
 ALL = 5000
+# Relabellings of one set of blocks: with so many the error of their draw is about that of the blocks (measured).
+OF_COSET = 1000
+# Sets of blocks at most; of few rows, as many as have so many pairs of rows in all.
+MOST_COSETS, PAIRS_OF_COSETS = 20, 2 * 10**9
 # More ways to choose rows than anybody can ask for, which there are from so many of twice as many on.
 MANY_SPLITS, MANY_CHOSEN = 10**11, 20
 
@@ -138,7 +143,7 @@ class BlockedRows(NamedTuple):
         told: tuple[list[tuple[bool, int]], list[tuple[bool, int]]] = [], []
         for one in range(count):
             sides = [order[(label == side) & (stratum == one)] for side in (1, 0)]
-            size = max(1, min(-(-len(order) // BLOCKS), min(map(len, sides)) // fewest))
+            size = block_size(len(order), min(map(len, sides)), fewest)
             for side, in_x in zip(sides, (True, False), strict=True):
                 free = min(len(side) // size, MOST)
                 if free:
@@ -169,6 +174,15 @@ class BlockedRows(NamedTuple):
         return found
 
     @property
+    def ways(self) -> int:
+        """How many relabellings permutations of the moved blocks are."""
+        if self.swaps:
+            return int(2 ** (self.free // 2))
+        observed, strata = self.in_x[: self.free], self.strata[: self.free]
+        counts = np.bincount(strata), np.bincount(strata, weights=observed)
+        return math.prod(math.comb(n, n_x) for n, n_x in np.array(counts, dtype=np.intp).T.tolist())
+
+    @property
     def even(self) -> bool:
         """Whether all moved blocks have one size."""
         return bool((self.sizes[: self.free] == self.starts[1]).all())
@@ -182,10 +196,10 @@ class BlockedRows(NamedTuple):
 
         All ways to choose them where there are at most 5,000, or as many as are asked for; else random ones.
         """
-        rng = np.random.default_rng((seed, ORDER_STREAM, 1))
+        rng, every = np.random.default_rng((seed, ORDER_STREAM, 1)), self.ways <= max(at_least, ALL)
         if self.swaps:
             pairs = self.free // 2
-            if 2 ** min(pairs, 60) <= max(at_least, ALL):
+            if every:
                 swapped = np.array(list(product([False, True], repeat=pairs)), dtype=np.bool_)
             else:
                 swapped = rng.random((at_least, pairs)) < 0.5
@@ -193,12 +207,11 @@ class BlockedRows(NamedTuple):
             return np.stack([~swapped, swapped], axis=2).reshape(len(swapped), self.free)
         observed, strata = self.in_x[: self.free], self.strata[: self.free]
         groups = [np.flatnonzero(strata == one) for one in range(int(strata.max()) + 1)]
-        ways = math.prod(math.comb(len(some), int(observed[some].sum())) for some in groups)
-        if ways <= max(at_least, ALL):
+        if every:
             # The observed blocks of X come first in the order of the places, hence first among the combinations.
             each = [self._chosen(some, int(observed[some].sum())) for some in groups]
             chosen = [np.concatenate(some) for some in product(*each)]
-            moved = np.zeros((ways, self.free), dtype=np.bool_)
+            moved = np.zeros((self.ways, self.free), dtype=np.bool_)
             np.put_along_axis(moved, np.array(chosen, dtype=np.intp), values=True, axis=1)
             return moved
         moved = np.tile(observed, (at_least, 1))
@@ -216,6 +229,68 @@ class BlockedRows(NamedTuple):
         """Yield all ways to choose so many of some places."""
         for chosen in combinations(places.tolist(), count):
             yield np.array(chosen, dtype=np.intp)
+
+
+def block_size(n: int, fewer: int, fewest: int) -> int:
+    """Return how many of n units a block has, of which the smaller sample has `fewer`, and is to have so many blocks."""
+    return max(1, min(-(-n // BLOCKS), fewer // fewest))
+
+
+def cosets_needed(sample: Sample, relabellings: int) -> int:
+    """Return how many sets of random blocks so many relabellings have, by sizes alone: one, where blocks are single rows."""
+    n, sizes = len(sample.labels), sample.sizes
+    if sample.design is not None or (block_size(n, min(sizes), FEWEST) == 1 and max(sizes) <= MOST):
+        return 1
+    return min(-(-relabellings // OF_COSET), max(MOST_COSETS, PAIRS_OF_COSETS // n**2))
+
+
+def block_variance(free: int, rows: tuple[int, int], kept: tuple[int, int]) -> float:
+    """Return the variance of the z of an observed statistic over one set of random blocks, of which so many are free.
+
+    As though mean and deviation had been estimated from them; and where some rows of X and Y keep their sample, relabelled
+    means differ by what the others happen to be, whose square counts.
+    """
+    (n_x, n_y), (k_x, k_y) = rows, kept
+    moved = n_x + n_y - k_x - k_y
+    offset = (k_y / n_y - k_x / n_x) ** 2 / moved + k_x / n_x**2 + k_y / n_y**2
+    return 1.0 / free + float((offset / (1.0 / n_x + 1.0 / n_y)) ** 2)
+
+
+class Cosets:
+    """At least so many relabellings of two samples, as permutations of the blocks of one labelling after another.
+
+    The first labelling is the observed one; each further one labels all rows anew at random, and has blocks of its own. If X
+    and Y come from one distribution, all labellings are exchangeable with the observed one, and so are the relabellings within
+    each, as many for every one, so that the share of those that reach the observed statistic is an exact p-value.
+    """
+
+    def __init__(self, sample: Sample, relabellings: int, seed: int) -> None:
+        self.sample, self.seed = sample, seed
+        self.first = BlockedRows.of(sample.labels, seed, sample.design)
+        self.every = self.first.ways <= max(relabellings, ALL)
+        self.count = 1 if self.every else cosets_needed(sample, relabellings)
+        # As many of each: else they would not be alike.
+        self.each = self.first.ways if self.every else -(-relabellings // self.count)
+
+    def variance(self, relabellings: int) -> float:
+        """Return what random blocks add to the variance of the z of an observed statistic over so many relabellings."""
+        blocks, design = self.first, self.sample.design
+        units = len(self.sample.labels) if design is None else int(design.units.max()) + 1
+        free = blocks.free // 2 if blocks.swaps else blocks.free
+        if free == units:
+            return 0.0
+        in_x, sizes = blocks.in_x[blocks.free :], blocks.sizes[blocks.free :]
+        kept = int(sizes[in_x].sum()), int(sizes[~in_x].sum())
+        return block_variance(free, self.sample.sizes, kept) / cosets_needed(self.sample, relabellings)
+
+    def __iter__(self) -> Iterator[tuple[BlockedRows, NDArray[np.bool_]]]:
+        """Yield the blocks of every labelling, with which of the moved ones are in X, as `BlockedRows.relabellings`."""
+        yield self.first, self.first.relabellings(self.each, self.seed)
+        rng = np.random.default_rng((self.seed, ORDER_STREAM, 2))
+        for _ in range(1, self.count):
+            labels, seed = rng.permutation(self.sample.labels), int(rng.integers(2**63))
+            blocks = BlockedRows.of(labels, seed)
+            yield blocks, blocks.relabellings(self.each, seed)
 
 
 # From columns to a design

@@ -5,7 +5,7 @@ that a relabelling g puts into X,
 
     <K, B_g> = c2 u'Mu + 2 c1 u'M1 + c0 1'M1 + (a sum over the diagonal of K)
 
-so that each kernel value is computed once whatever the number of relabellings, and F kernels share the distances. Where
+so that each kernel value is computed once for all relabellings of the same blocks, and F kernels share the distances. Where
 relabellings change the numbers of rows, or move them within strata s only, the statistic is made of its own numbers:
 
     MMD^2 = w'Mw + what makes it unbiased,    w = pi_s (u / m_s - (1 - u) / n_s),    pi_s ~ m_s n_s / (m_s + n_s)
@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import Engine, Progress, enough_for, of_triangle
+from kerntest.engines.engine import Engine, Progress, enough_for, of_triangle, part_of
 from kerntest.errors import UndecidedError, counted, option
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, ways_of
+from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, Cosets, ways_of
 from kerntest.inference.sides import ORDER_STREAM, Labels, Resampling, Sample
 from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy, means_apart, unit_sums
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled
@@ -80,33 +80,30 @@ class TwoSamples(ExactTest):
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all kernels over shared relabellings: permuted blocks of rows, or of rows if asked for."""
-        kernels, sample, options, design = family.kernels, self.sample, self.options, self.sample.design
-        points, n = sample.points, len(sample.points)
-        left_out, diagonals = np.zeros(len(kernels)), [kernel.diagonal(points) for kernel in kernels]
-        resampling, complete = "random permutations", False
-        with np.errstate(over="ignore", invalid="ignore"):
-            if options.resampling == "random":
-                sums = self._by_rows(kernels, at_least)
-            else:
-                blocks = BlockedRows.of(sample.labels, options.seed, sample.design)
-                moved = blocks.relabellings(at_least, options.seed)
-                between, left_out = self._between_blocks(kernels, blocks)
-                own = np.stack([blocks.summed(diagonal) for diagonal in diagonals])
-                sums = self.over_blocks(kernels, points, (between, own), blocks, moved)
-                complete = len(moved) == ways_of(sample)
-                if design is not None:
-                    resampling = f"all {design.words}" if complete else design.words
-                elif complete:
-                    resampling = record.ALL_PERMUTATIONS
-                elif blocks.free < n:
-                    resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
+        sample, options = self.sample, self.options
+        design, n = sample.design, len(sample.points)
+        diagonals = [kernel.diagonal(sample.points) for kernel in family.kernels]
         # A sum over all pairs of rows, their labels not centred, before the sums over rows are taken out.
         tolerances = np.array([tie_tolerance(float(diagonal.max()), n, float(n)) for diagonal in diagonals])
+        with np.errstate(over="ignore", invalid="ignore"):
+            if options.resampling == "random":
+                sums = self._by_rows(family.kernels, at_least)
+                return Relabelled(sums, tolerances, "random permutations", at_least, 1.0 / at_least, MORE)
+            cosets = Cosets(sample, at_least, options.seed)
+            sums, left_out = self._by_blocks(family.kernels, diagonals, cosets)
         # The trace of what a factor leaves out, times the norm of B, bounds what it could add.
         tolerances += left_out * math.sqrt(self.label.squared_norm)
-        # Samples of one size may change places.
-        used, way_out = sums.shape[1], MORE_ROWS if complete else MORE
-        ties = int(np.count_nonzero((moved == ~moved[0]).all(axis=1))) + 1 if complete else 1
+        used, ties, words = sums.shape[1], 1, "random permutations"
+        if complete := used == ways_of(sample):
+            # Samples of one size may change places.
+            moved = cosets.first.relabellings(used, options.seed)
+            ties += int(np.count_nonzero((moved == ~moved[0]).all(axis=1)))
+        if design is not None:
+            words = f"all {design.words}" if complete else design.words
+        elif complete:
+            words = record.ALL_PERMUTATIONS
+        elif cosets.first.free < n:
+            words = f"permuted blocks of {counted(int(cosets.first.starts[1]), 'random row')}"
         if design is not None and ties / used > options.alpha:
             raise UndecidedError(
                 f"{counted(used, 'relabelling')} by {design.words} cannot give a p-value below {ties / used:.2g}, and "
@@ -114,7 +111,24 @@ class TwoSamples(ExactTest):
                 hint=f"more {'clusters' if not design.swaps else 'pairs'} would; or a larger {option('alpha')}",
                 code="undecided.floor",
             )
-        return Relabelled(sums, tolerances, resampling, used, ties / used, way_out)
+        orders, way_out = cosets.count if cosets.count > 1 else None, MORE_ROWS if cosets.every else MORE
+        return Relabelled(
+            sums, tolerances, words, used, ties / used, way_out, orders=orders, block_variance=cosets.variance
+        )
+
+    def _by_blocks(self, kernels: Sequence[Kernel], diagonals: Sequence[Array], cosets: Cosets) -> tuple[Array, Array]:
+        """Return <A, B> of all kernels under permutations of blocks, shape (F, R), and the traces that factors leave out.
+
+        Cost: a pass over the kernel values for each of the cosets.
+        """
+        sums = np.empty((len(kernels), cosets.count * cosets.each))
+        for place, (blocks, moved) in enumerate(cosets):
+            progress = part_of(self.progress, place, cosets.count)
+            between, left_out = self._between_blocks(kernels, blocks, progress)
+            own = np.stack([blocks.summed(diagonal) for diagonal in diagonals])
+            columns = slice(place * cosets.each, (place + 1) * cosets.each)
+            sums[:, columns] = self.over_blocks(kernels, self.sample.points, (between, own), blocks, moved)
+        return sums, left_out
 
     def over_blocks(
         self,
@@ -154,7 +168,9 @@ class TwoSamples(ExactTest):
             pass
         return found
 
-    def _between_blocks(self, kernels: Sequence[Kernel], blocks: BlockedRows) -> tuple[Array, Array]:
+    def _between_blocks(
+        self, kernels: Sequence[Kernel], blocks: BlockedRows, progress: Progress | None
+    ) -> tuple[Array, Array]:
         """Return the sums over pairs of blocks, shape (F, b, b), and the trace that factors leave out of each matrix.
 
         The terms of sums each on its own: those whose matrix is of low rank by its factor, the others together, tile by
@@ -188,7 +204,7 @@ class TwoSamples(ExactTest):
         # The widest of all first: those with one kernel of the categories follow one another, and share its values.
         in_turn = [one for some in zip_longest(*whole) for one in some if one is not None]
         if in_turn:
-            over_tiles = block_sums([term for _, term in in_turn], points, blocks, self.engine, self.progress)
+            over_tiles = block_sums([term for _, term in in_turn], points, blocks, self.engine, progress)
             for (place, _), between in zip(in_turn, over_tiles, strict=True):
                 sums[place] += between
         return sums, left_out

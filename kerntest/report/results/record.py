@@ -168,7 +168,8 @@ class Null(Record):
         "permuted blocks of 5 random rows", "random permutations", "all permutations" or "cyclic shifts"; None without
         resampling.
     orders : int or None
-        Random orders of the rows (cosets of the group of shifts) that were used; None for permutations.
+        Random orders of the rows (cosets of the group of shifts, or of permutations of blocks) that were used; None for
+        permutations within one.
     mean, standard_deviation, skewness : float or None
         Of the null distribution of the reported statistic.
     trace : str or None
