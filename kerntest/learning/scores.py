@@ -15,6 +15,7 @@ from scipy.linalg import solve
 
 from kerntest.dataclass import dataclass
 from kerntest.report.results import learning_record as records
+from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Codes
 
 CONFIDENCE = 0.95
+# Intervals miss so many times as often as they should, and chance makes them so with less than this probability.
+TOO_OFTEN, IMPROBABLE = 1.5, 1e-3
 # A probability of 0 for what happened has an infinite logarithm; no fitted probability is known to more digits.
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 MOST_STEPS = 200
@@ -292,6 +295,26 @@ def _cross_entropy(z: Array, target: Array) -> float:
 def covered_share(errors: Array, reach: Array) -> float:
     """Return the share of errors that intervals hold."""
     return float(np.mean(np.abs(errors) <= reach))
+
+
+def told_of_errors(name: str, r2: float | None, rows: str) -> list[str]:
+    """Return a warning about predictions of a target that are no better than its mean on the same rows."""
+    if r2 is None or r2 > 0.0:
+        return []
+    told = f"{name!r} is predicted no better than by its mean (r2 = {number(r2)} on {rows})"
+    return [f"{told}: the columns may say nothing of it, or rows may be too few"]
+
+
+def told_of_coverage(name: str, coverage: float | None, interval: float, n: int, rows: str) -> list[str]:
+    """Return a warning about intervals that hold far fewer of n rows than chance explains (a binomial tail)."""
+    from scipy.special import bdtr  # noqa: PLC0415 - regressions alone need it
+
+    if coverage is None or 1.0 - coverage < TOO_OFTEN * (1.0 - interval):
+        return []
+    if bdtr(round(coverage * n), n, interval) >= IMPROBABLE:
+        return []
+    told = f"intervals of {percent(interval)} hold {name!r} in {percent(coverage)} of {rows}, too few for chance"
+    return [f"{told}: standard deviations and intervals of this regression are too small"]
 
 
 def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.IntervalMetrics:

@@ -197,6 +197,25 @@ def test_of_independent_columns_training_correlations_are_high_and_those_held_ou
     assert abs(small / 60 - 0.2) < 3.5 * np.sqrt(0.2 * 0.8 / 60)
 
 
+def test_a_correlation_that_chance_alone_gives_is_told():
+    told = "on 60 rows left out can be chance, which alone gives up to "
+
+    def found(X, Y, **options):
+        table, x, y = frame(X, Y)
+        result = train_cca(table, x_columns=x, y_columns=y, **options)
+        return result.correlation, [text.split(told)[1][:4] for text in result.warnings if told in text]
+
+    drawn = np.random.default_rng(0).normal(size=(60, 4))
+    unrelated = drawn[:, :2], drawn[:, 2:]
+    # The best of several lambdas is larger by chance.
+    for options, reach in (({}, 3 / 60**0.5), ({"lambda_": 0.1}, 2 / 60**0.5)):
+        correlation, said = found(*unrelated, **options)
+        assert 0 < correlation < reach
+        assert said == [f"{reach:.2g}"]
+    assert found(*two_sides(60))[1] == []
+    assert found(*unrelated, test_fraction=0.3)[1] == []
+
+
 def test_test_rows_judge_by_their_own_correlation_and_permutations():
     table, x, y = frame(*two_sides(160))
     result = train_cca(table[:100], test=table[100:], x_columns=x, y_columns=y)

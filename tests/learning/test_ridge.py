@@ -11,7 +11,7 @@ from learning.svm_cases import gaussian, raises, wave
 from scipy.stats import t
 from tolerances import assert_close
 
-from kerntest import KernelRidge, parse_kernel, train_ridge
+from kerntest import KernelRidge, parse_kernel, train_ridge, train_svm
 from kerntest.errors import DataError, UndecidedError, UsageError
 
 X, Y = wave(60)
@@ -318,3 +318,36 @@ def test_the_report_says_whether_rows_or_clusters_were_left_out():
     table["y"] = table["a"] + rng.normal(size=60)
     assert "exact leave-one-cluster-out" in train_ridge(table, "y", cluster="who").summary()
     assert "exact leave-one-out" in train_ridge(table, "y", exclude="who").summary()
+
+
+def told_of_fit(noise, scale, columns="x", n=200, **options):
+    """Warnings of a regression whose test rows have so many times the noise of its training rows."""
+    drawn = np.random.default_rng(7)
+    table = pd.DataFrame({"x": drawn.uniform(-3, 3, n), "z": drawn.normal(size=n)})
+    table["y"] = np.sin(2 * table["x"]) + noise * np.where(np.arange(n) < n // 2, 1, scale) * drawn.normal(size=n)
+    return " | ".join(train_ridge(table[: n // 2], "y", columns=columns, test=table[n // 2 :], **options).warnings)
+
+
+def test_intervals_that_hold_too_few_rows_are_told():
+    told = "intervals of 90 % hold 'y' in "
+    found = told_of_fit(0.1, 3)
+    assert told in found
+    assert "% of 100 test rows, too few for chance" in found
+    assert told not in told_of_fit(0.1, 1)
+    assert told not in told_of_fit(0.1, 3, intervals=False)
+    # Two thirds of twelve rows are no proof.
+    assert told not in told_of_fit(0.1, 2, n=24)
+
+
+def test_what_is_predicted_no_better_than_by_its_mean_is_told():
+    told = "'y' is predicted no better than by its mean (r2 = -0."
+    assert told in told_of_fit(0.1, 1, "z")
+    assert "its mean" not in told_of_fit(0.1, 1)
+    drawn = np.random.default_rng(1)
+    table = pd.DataFrame(drawn.normal(size=(60, 3)), columns=list("xyz")).assign(w=lambda rows: rows["x"])
+    found = train_ridge(table, ["y", "w"], columns="x,z")
+    assert [told in text for text in found.warnings if "its mean" in text] == [True]
+    assert "on rows left out, one at a time)" in " ".join(found.warnings)
+    assert "Predictions of rows left out, one at a time, have r2 = " in str(found)
+    found = train_svm(table, "y", task="regress", columns="x,z", test_fraction=0.5)
+    assert any(text.startswith(told) and "on 30 test rows" in text for text in found.warnings)

@@ -296,6 +296,17 @@ def test_of_rare_classes_fewer_cells_are_given_up(rare, fits):
     assert train_svm(frame_of(X, y), "y", grid=True).grid.fits == fits
 
 
+@pytest.mark.usefixtures("not_beyond")
+def test_the_report_counts_first_looks_and_says_what_stands_in_brackets():
+    told = str(train_svm(frame_of(*large(900)), "y", grid=True))
+    assert "23 fits and a first look at 25 in place of 125" in " ".join(told.split())
+    assert "(" in told.split("Grid, ")[1].split("tie rule", maxsplit=1)[0]
+    assert "in brackets: given up after fewer folds, or a first look; by chance that may be above the best" in told
+    told = str(train_svm(frame_of(*large(90)), "y", grid=True))
+    assert "in brackets" not in told
+    assert "first look" not in told
+
+
 @pytest.mark.parametrize(("whole", "kept"), [(True, 10**6), (False, 10**6), (False, 10**5)])
 def test_a_path_of_costs_takes_few_systems(whole, kept, monkeypatch):
     # Inside: a wrong start costs time alone. Of many rows it is a part of them, and a triangle is kept, or some rows.

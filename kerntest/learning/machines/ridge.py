@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
-    from kerntest.report.results.learning_record import RidgeGrid
+    from kerntest.report.results.learning_record import RidgeGrid, TargetFit
 
     Names: TypeAlias = str | Sequence[str] | None
 
@@ -387,7 +387,21 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             "grid": None if all(fit.fixed) else fit.grid,
         }
         parts = [one for one in (rows, test) if one is not None]
-        return Judgement(fields, partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine))
+        drawn = partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine)
+        return Judgement(fields, drawn, self._warnings(judged, targets))
+
+    def _warnings(self, judged: Sequence[Predicted], targets: Sequence[TargetFit]) -> list[str]:
+        """Return what a reader must know of predictions of rows held out, or left out, and of their intervals."""
+        warnings = list[str]()
+        for own, target in zip(judged, targets, strict=True):
+            r2 = target.loo_r2 if target.test is None else target.test.r2
+            n = len(own.truth)
+            rows = own.rows if target.test is None else f"{n:,} {own.rows}"
+            warnings += scores.told_of_errors(own.name, r2, rows)
+            if own.reach is not None:
+                held = scores.covered_share(own.truth - own.found, own.reach)
+                warnings += scores.told_of_coverage(own.name, held, self.interval, n, rows)
+        return warnings
 
 
 def _at_edge(grid: RidgeGrid, name: str, end: Callable[[Iterable[float]], float]) -> bool:

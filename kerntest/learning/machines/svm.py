@@ -23,7 +23,7 @@ from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_search import MEASURES, Search, fit_warnings, sigmoids
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
-from kerntest.learning.scores import classification_metrics, regression_metrics
+from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_errors
 from kerntest.learning.work_of_fits import Cost, cost_of_machines, work_of_machines
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
@@ -500,6 +500,8 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
                 warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
             elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
                 warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
+        elif tested and metrics is not None:
+            warnings += told_of_errors(str(fit.model.target), metrics.r2, f"{metrics.n:,} test rows")
         if not tested and metrics is not None:
             told = "the rows that it has learned from, which is too good"
             numbers = "accuracy and classes" if self.classifies else "RMSE, MAE and r2"

@@ -193,7 +193,8 @@ class GridSearch(Grid):
     mean : float
         Its score on rows held out, a mean over the folds; higher is better: minus the RMSE, minus the log-loss.
     fits : int
-        How many machines were fitted to all but one fold: fewer than cells times folds where cells were given up.
+        How many machines were fitted to all but one fold: fewer than cells times folds where cells were given up. First
+        looks, at few rows, are not among them.
     beyond : tuple of str
         The edges that the grid was taken beyond, one for each step: "largest cost", "smallest bandwidth", ...
     seconds_saved : float

@@ -26,6 +26,7 @@ TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
 LONGEST_NAME = 20
+GIVEN_UP = "in brackets: given up after fewer folds, or a first look; by chance that may be above the best"
 # Seconds that given up cells must have saved to be told.
 LEAST_SAVED = 1.0
 
@@ -129,7 +130,7 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
             ((grid.OPTION.rstrip("_"), "word"), *_numbers(widths)),
             tuple((value, *texts[place :: len(values)]) for place, value in enumerate(values)),
             f"Grid, {called}, {option.replace('bandwidth', 'bandwidths')} across (* chosen):",
-            (f"tie rule: {grid.tie_rule}", *(["in brackets: given up, with the mean until then"] if given_up else [])),
+            (f"tie rule: {grid.tie_rule}", *([GIVEN_UP] if given_up else [])),
             keep=widths[grid.chosen // len(values)],
         )
     ]
@@ -201,7 +202,8 @@ def _grid_text(grid: records.GridSearch) -> str:
     score = f"{mean} correct{error}" if name == "accuracy" else f"{name} {mean}{error}"
     of, planned = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else "", len(grid.cells) * grid.folds
     if grid.fits < planned:
-        of += f"; cells that fell behind were given up: {grid.fits:,} fits in place of {planned:,}"
+        looks = f" and a first look at {len(grid.cells):,}" if any(cell.folds == 0 for cell in grid.cells) else ""
+        of += f"; cells that fell behind were given up: {grid.fits:,} fits{looks} in place of {planned:,}"
         if grid.seconds_saved >= LEAST_SAVED:
             of += f", which saved {words.show_times(grid.seconds_saved, grid.seconds_saved)}"
     if grid.beyond:
@@ -359,8 +361,8 @@ def ridge_sentence(result: records.RidgeResult) -> str:
     judged, several = result.test or result.train, len(result.targets) > 1
     rows, rmse, r2 = _part_rows(result), judged.rmse, judged.r2
     if result.judged_on == "train" and result.loo_rmse is not None:
-        rows, rmse, r2 = left_out_rows(together=result.n_clusters is not None), result.loo_rmse, result.loo_r2
-        rows += "" if several else ","
+        rows = f"{left_out_rows(together=result.n_clusters is not None)},"
+        rmse, r2 = result.loo_rmse, result.loo_r2
     if not several:
         return _error_sentence(rows, rmse, r2)
     explained = "unknown" if r2 is None else number(r2)
