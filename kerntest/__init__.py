@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kerntest.report.results.inspection_record import inspect_table as inspect_table
     from kerntest.report.results.learning_record import RidgeResult as RidgeResult
     from kerntest.report.results.learning_record import SvmResult as SvmResult
-    from kerntest.report.results.record import TwoSampleResult as TwoSampleResult
+    from kerntest.report.results.two_sample_record import TwoSampleResult as TwoSampleResult
 
 __version__ = "0.1.0"
 
@@ -76,7 +76,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "report.results.independence_record": ("IndependenceResult", "JointResult", "ScreenResult", "SelectionResult"),
     "report.results.inspection_record": ("ModelReport", "TableReport", "inspect_table"),
     "report.results.learning_record": ("RidgeResult", "SvmResult"),
-    "report.results.record": ("TwoSampleResult",),
+    "report.results.two_sample_record": ("TwoSampleResult",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - names, as mypy knows

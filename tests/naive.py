@@ -367,3 +367,40 @@ def step_down(scores):
         largest = max(largest, sum(m >= scores[k][0] - 1e-9 for m in maxima) / len(maxima))
         adjusted[k] = largest
     return adjusted
+
+
+def embedding_errors(K, cells, weights, units, witness):
+    """Return tr C^2, tr C^3 and <D, C^2 D> of the errors of a weighted difference of means, as `margins.errors_of` defines them.
+
+    `weights` are those of the rows, corrected for the means that were taken out; only different units have a part.
+    """
+    rows, own = range(len(K)), {c: [i for i in range(len(K)) if cells[i] == c] for c in set(cells)}
+
+    def centred(i, j):
+        a, b = own[cells[i]], own[cells[j]]
+        left = sum(K[k][j] for k in a) / len(a)
+        right = sum(K[i][k] for k in b) / len(b)
+        return K[i][j] - left - right + sum(K[k][m] for k in a for m in b) / (len(a) * len(b))
+
+    count = max(units) + 1
+    G = [[0.0] * count for _ in range(count)]
+    d = [0.0] * count
+    for i in rows:
+        d[units[i]] += weights[i] * (witness[i] - sum(witness[k] for k in own[cells[i]]) / len(own[cells[i]]))
+        for j in rows:
+            if units[i] != units[j]:
+                G[units[i]][units[j]] += weights[i] * weights[j] * centred(i, j)
+    each = range(count)
+    return (
+        sum(G[u][v] ** 2 for u in each for v in each),
+        sum(G[u][v] * G[v][w] * G[w][u] for u in each for v in each for w in each),
+        sum(d[u] * G[u][v] * d[v] for u in each for v in each),
+    )
+
+
+def mmd_of_a_shift(rows, column, by, kernel):
+    """Return MMD between rows and the same rows moved in a column, from pairs of different rows."""
+    moved = [[value + by * (place == column) for place, value in enumerate(row)] for row in rows]
+    pairs = [(i, j) for i in range(len(rows)) for j in range(len(rows)) if i != j]
+    total = sum(kernel(rows[i], rows[j]) + kernel(moved[i], moved[j]) - 2 * kernel(rows[i], moved[j]) for i, j in pairs)
+    return math.sqrt(total / len(pairs))

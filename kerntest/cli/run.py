@@ -59,7 +59,7 @@ ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT, LONG = 15_000, 10.0, 300.0
 LOADING = 0.5
 # Parameters that the engine takes before a command runs.
 ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
-VERDICTS = ("reject", "accept")
+VERDICTS, MARGIN_VERDICTS = ("reject", "accept"), ("same", "differ", "undecided")
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
 
@@ -76,8 +76,9 @@ class Gate:
     @classmethod
     def of(cls, text: str, verdicts: Sequence[str]) -> Gate:
         """Return the gate that a text stands for, or raise ValueError."""
-        if text.casefold() in verdicts:
-            return cls(text.casefold())
+        words = [word.strip() for word in text.casefold().split(",")]
+        if {*words} <= {*verdicts} and (len(words) == 1 or {*words} <= {*MARGIN_VERDICTS}):
+            return cls(",".join(dict.fromkeys(words)))
         found = _CONDITION.fullmatch(text)
         if found is None or not math.isfinite(limit := float(found["limit"])):
             raise ValueError
@@ -108,7 +109,10 @@ class Gate:
         if self.name and value is None:
             raise self._undecided(f"{self.name} is null in the report", _some_numbers(found))
         if not self.name:
-            failed = found.get("reject") == (self.text == "reject")
+            verdict = found.get("margin.verdict")
+            failed = (
+                found.get("reject") == (self.text == "reject") if verdict is None else verdict in self.text.split(",")
+            )
         said, own = [], self.name.removeprefix("train.")
         if own and found.get("judged_on") == "train" and found.get(f"train.{own}") is not None:
             # A learner knows the rows that it has learned from.
@@ -160,6 +164,8 @@ def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator for --fail-on; only tests have verdicts."""
     either = "on reject (p <= alpha) or on accept (p > alpha), or " if verdicts else ""
+    if "same" in verdicts:
+        either += "with --margin on same, differ or undecided (several with commas), or "
     return option(
         "--fail-on",
         type=Value(
@@ -207,6 +213,15 @@ class Run:
         self.files = {"-o": options.get("output"), self._own: self.output}
         self.files |= {f"--{name}": options.get(name) for name in ("witness", "plot")}
         self.gates = options.pop("fail_on", ())
+        with_margin = options.get("margin") is not None
+        for gate in self.gates:
+            if not gate.name and {*gate.text.split(",")} & {*(VERDICTS if with_margin else MARGIN_VERDICTS)}:
+                raise UsageError(
+                    f"--fail-on {gate.text} {'does not go with' if with_margin else 'needs'} --margin",
+                    hint=f"{', '.join(MARGIN_VERDICTS)} are its verdicts, {' and '.join(VERDICTS)} those of a test without it",
+                    code="usage.gate",
+                    where={"value": gate.text},
+                )
 
     def check(
         self,

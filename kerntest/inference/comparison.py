@@ -21,9 +21,11 @@ from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.designs import cosets_needed, designed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, read_two, without_missing
+from kerntest.inference.sizes.location import mmd_of_shift, size_work, smallest_shift
+from kerntest.inference.sizes.margins import Asked, Law, errors_of
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
-from kerntest.report.results import record
+from kerntest.report.results import record, two_sample_record
 from kerntest.report.summaries.test_summary import decision_sentence
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """How two tables are compared: the options of `mmd_test`; `subject` is what a sentence calls both."""
+    """How two tables are compared: the options of `mmd_test`; `subject` is what a sentence calls both, of so many `tests`."""
 
     run: exact.RunOfTest
     options: Options
@@ -58,14 +60,15 @@ class Comparison:
     kernel: Kernel | str
     bandwidth: BandwidthOption
     features: str | None
-    min_effect: float | None
+    asked: Asked
     explain: bool
     files: Files | None
     threads: int | None
     progress: Progress | None
     subject: str = ""
+    tests: int = 1
 
-    def of(self, x: Any, y: Any) -> record.TwoSampleResult:
+    def of(self, x: Any, y: Any) -> two_sample_record.TwoSampleResult:
         """Return the test of two tables, which are read."""
         with self.way.tables(read_two, x, y, self.reading) as tables:
             if isinstance(tables, ByFeatures):
@@ -77,7 +80,7 @@ class Comparison:
             self.files.write_of(analysis)
         return analysis.result
 
-    def by_features(self, x: Any, y: Any, why: Sequence[str] = ()) -> record.TwoSampleResult:
+    def by_features(self, x: Any, y: Any, why: Sequence[str] = ()) -> two_sample_record.TwoSampleResult:
         """Return the test of two tables by features."""
         from kerntest.inference.features import block_sums, two_passes  # noqa: PLC0415 - few need them
 
@@ -87,7 +90,7 @@ class Comparison:
         )
         result = partial(two_sample_result, subject=self.subject)
         return block_sums.mmd_by_features(
-            x, y, survey, result, kernel=self.kernel, bandwidth=self.bandwidth, min_effect=self.min_effect
+            x, y, survey, result, kernel=self.kernel, bandwidth=self.bandwidth, asked=self.asked
         )
 
     def prepared(self, tables: Groups) -> Compared:
@@ -108,7 +111,8 @@ class Comparison:
         told: Any = {"members": len(family.members), "design": sample.design}
         told["cosets"] = cosets_needed(sample, options.permutations)
         test = step_of_test([(sample.points, family.kernels)], options, **told)
-        return test, *(explanation_work(sample, options) if self.explain else ())
+        size = size_work(sample, family.kernels)
+        return test, size, *(explanation_work(sample, options) if self.explain else ())
 
     def judged(self, compared: Compared) -> exact.TwoSampleAnalysis:
         """Return the test of two tables, with what it was made from."""
@@ -118,18 +122,7 @@ class Comparison:
         progress = part_of(self.progress, 0, parts_of_explanation(sample)) if self.explain else self.progress
         test = TwoSamples(options, run.engine, progress, sample)
         verdict = verdict_of(test, family)
-        minimum = explanation = None
-        if self.min_effect is not None:
-            measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
-            effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
-            if sample.design is not None and math.isnan(effect.standard_error) and effect.unbiased > 0:
-                raise UndecidedError(
-                    f"a minimum effect takes the standard error of MMD, and some of the strata ({self.reading.strata}) have one row "
-                    "of a table, or one cluster",
-                    hint=f"{option('paired')} takes such strata for cases; or leave out {option('min-effect')}",
-                    code="undecided.standard_error",
-                )
-            minimum = exact.minimum_effect(self.min_effect, measure, effect, options.alpha)
+        sized, explanation = self.sized(test, verdict, family, chooser), None
         warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings)
         if verdict.p_value <= options.alpha and sample.design is None:
             warnings += tuple(_possible_clusters(tables))
@@ -143,7 +136,7 @@ class Comparison:
             n=(pooled.n_x, pooled.n_y),
             columns=used[0].names,
             left_out=pooled.left_out,
-            minimum=minimum,
+            sized=sized,
             explanation=explanation,
             **self.reading.design,
             units=None if sample.design is None else sample.design.n_units,
@@ -151,6 +144,37 @@ class Comparison:
             subject=self.subject,
         )
         return exact.TwoSampleAnalysis(result, verdict, sample, used)
+
+    def sized(self, test: TwoSamples, verdict: Verdict, family: Family, chooser: KernelChooser) -> dict[str, Any]:
+        """Return how large the difference is under a kernel chosen beforehand, or the shift that would have been found."""
+        sample, alpha = test.sample, self.run.options.alpha / self.tests
+        measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
+        asked = any(one is not None for one in self.asked)
+        if verdict.p_value > alpha and not asked:
+            # A test that cannot reject finds no shift.
+            able = verdict.null.p_floor is None or verdict.null.p_floor <= alpha
+            shift = (
+                smallest_shift(family, measure, sample, sample.sizes, options=self.run.options, alpha=alpha)
+                if able
+                else None
+            )
+            return {"smallest_shift": shift}
+        if self.tests > 1:
+            return {}
+        effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
+        if math.isnan(effect.variance):
+            if not asked:
+                return {}
+            given = next(self.asked.names())
+            raise UndecidedError(
+                f"{given} takes the standard error of MMD, and some of the strata ({self.reading.strata}) have one row of a "
+                "table, or one cluster",
+                hint=f"{option('paired')} takes such strata for cases; or leave out {given}",
+                code="undecided.standard_error",
+            )
+        law = Law(effect, errors_of(measure, sample, effect, self.run.options.seed))
+        shifts = partial(mmd_of_shift, measure, sample)
+        return {"interval": law.interval(effect, measure, alpha)} | self.asked.answered(law, measure, shifts, alpha)
 
 
 def _possible_clusters(tables: Groups) -> Iterator[str]:
@@ -178,22 +202,23 @@ def two_sample_result(
     n: Sequence[int],
     columns: Sequence[str],
     left_out: Sequence[str],
-    minimum: record.MinimumEffect | None,
+    sized: dict[str, Any],
     warnings: Sequence[str],
     subject: str = "",
     **more: Any,
-) -> record.TwoSampleResult:
+) -> two_sample_record.TwoSampleResult:
     """Return the record of a test."""
     found, (kernel,), alpha = verdict.found, verdict.kernels, run.options.alpha
+    minimum: two_sample_record.MinimumEffect | None = sized.get("minimum_effect")
     rejects, left_out = verdict.p_value <= alpha, (*left_out, *family.unused)
     subject = subject or ("the two files" if provenance.inputs[0].sha256 else "the two samples")
-    return record.TwoSampleResult(
+    return two_sample_record.TwoSampleResult(
         schema="kerntest.mmd/1",
         command="mmd",
         **run.fields(verdict, family, record.FamilyMember, warnings),
         provenance=provenance,
         reject=rejects and (minimum is None or minimum.reached),
-        decision=decision_sentence(verdict.p_value, alpha, subject, minimum),
+        decision=decision_sentence(verdict.p_value, alpha, subject, **sized),
         kernel=str(kernel),
         bandwidth=getattr(kernel, "bandwidth", None),
         gamma=getattr(kernel, "gamma", None),
@@ -206,6 +231,6 @@ def two_sample_result(
         mmd=math.sqrt(max(found.unbiased, 0.0)),
         # Where MMD is not clearly above 0 its error means nothing.
         mmd_standard_error=found.standard_error if rejects and math.isfinite(found.standard_error) else None,
-        minimum_effect=minimum,
+        **sized,
         **more,
     )

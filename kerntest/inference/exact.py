@@ -14,7 +14,7 @@ from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
 from kerntest.errors import UndecidedError, option
 from kerntest.inference.verdict import Verdict, judged_together
 from kerntest.kernels.text import why_not_characteristic
-from kerntest.report.results import record
+from kerntest.report.results import record, two_sample_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Groups, Options, Paired, Sample
-    from kerntest.inference.statistic import Effect
     from kerntest.inference.work_of_tests import Side, Step
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.independence_record import IndependenceResult
@@ -37,7 +36,7 @@ ABOUT_COLUMNS = "test fewer columns, or a part of the rows"
 class TwoSampleAnalysis(NamedTuple):
     """A two-sample test with what it was made from, for pictures and the witness function: `tables` has the rows used."""
 
-    result: record.TwoSampleResult
+    result: two_sample_record.TwoSampleResult
     verdict: Verdict
     sample: Sample
     tables: tuple[Table, ...]
@@ -157,16 +156,6 @@ class RunOfTest:
             most=added(*(step.most for step in steps)),
             engine=self.engine,
         )
-
-
-def minimum_effect(minimum: float, kernel: Kernel, found: Effect, alpha: float) -> record.MinimumEffect:
-    """Return whether the lower Gaussian confidence bound of MMD reaches a minimum; without a standard error it is 0."""
-    from statistics import NormalDist  # noqa: PLC0415 - 3 ms that only this needs
-
-    mmd = math.sqrt(max(found.unbiased, 0.0))
-    error = found.standard_error if math.isfinite(found.standard_error) else None
-    lower = 0.0 if error is None else max(mmd + NormalDist().inv_cdf(alpha) * error, 0.0)
-    return record.MinimumEffect(minimum, str(kernel), mmd, error, lower, lower >= minimum)
 
 
 # What a reader must know before believing a test

@@ -40,16 +40,21 @@ class Effect(NamedTuple):
     """What kernels measure: both estimates of HSIC or MMD^2 (the unbiased one may be negative), and the effect size.
 
     That is sqrt(max(r, 0)), r = <A, B> / sqrt(<A, A> <B, B>) with both matrices U-centred: a correlation between the two
-    matrices, corrected for chance. Of two samples also the standard error of sqrt(unbiased), by the first-order term of
-    its variance, which means nothing near 0 (nan where unbiased <= 0), and the witness function mean_x k(z, x) -
-    mean_y k(z, y) at every row z, the row itself left out: positive where X is denser.
+    matrices, corrected for chance. Of two samples also the variance of the unbiased estimate by its first-order term (nan
+    where a sample, or a stratum of it, is one unit), and the witness function mean_x k(z, x) - mean_y k(z, y) at every row
+    z, the row itself left out: positive where X is denser.
     """
 
     unbiased: float
     biased: float
     effect_size: float
-    standard_error: float = math.nan
+    variance: float = math.nan
     witness: Array = np.empty(0)
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of sqrt(unbiased), which means nothing near 0; nan where that is 0."""
+        return math.sqrt(self.variance / self.unbiased) / 2.0 if self.unbiased > 0 else math.nan
 
     def estimate(self, estimator: Estimator) -> float:
         """Return one of both estimates."""
@@ -214,10 +219,9 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine, 
         biased = max(biased, 0.0)  # but for rounding it is
     # The witness function at each row, left out of its own mean: its spread within each sample drives the error.
     witness = np.where(in_x, to_x / (n_x - 1) - to_y / n_y, to_x / n_x - to_y / (n_y - 1))
-    variance = 4.0 * (witness[in_x].var() / n_x + witness[~in_x].var() / n_y)
-    error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 else math.nan
+    variance = 4.0 * float(witness[in_x].var(ddof=1) / n_x + witness[~in_x].var(ddof=1) / n_y)
     effect = _label_effect(LabelMatrix(n_x, n_y, "unbiased"), unbiased, total_square, to_all @ to_all, to_all.sum())
-    return Effect(unbiased, biased, effect, error, witness)
+    return Effect(unbiased, biased, effect, variance, witness)
 
 
 def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engine, design: Design) -> Effect:
@@ -246,11 +250,11 @@ def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engin
     units = np.bincount(np.unique(np.column_stack([cells, design.units]), axis=0)[:, 0], minlength=count)
     freedom = np.sqrt(units / np.maximum(units - 1.0, 1.0))
     centred = (signed / counts * freedom)[cells] * (witness - (member.T @ witness / counts)[cells])
-    variance = 4.0 * float(np.square(np.bincount(design.units, weights=centred)).sum())
-    error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 and units.min() > 1 else math.nan
+    spread = 4.0 * float(np.square(np.bincount(design.units, weights=centred)).sum())
+    variance = spread if units.min() > 1 else math.nan
     label, to_all = LabelMatrix(int(n_x.sum()), int(n_y.sum()), "unbiased"), product.sum(axis=1)
     effect = _label_effect(label, unbiased, total_square, to_all @ to_all, to_all.sum())
-    return Effect(unbiased, biased, effect, error, witness)
+    return Effect(unbiased, biased, effect, variance, witness)
 
 
 def means_apart(sums: Array, own: Array, pairs: Array, own_pairs: Array) -> Array:

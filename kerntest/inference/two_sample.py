@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.errors import UsageError, one_of, option, positive, telling
+from kerntest.errors import UsageError, one_of, option, telling
 from kerntest.inference import exact
 from kerntest.inference.comparison import Comparison
 from kerntest.inference.family import BandwidthOption, check_bandwidth
 from kerntest.inference.method import Way
 from kerntest.inference.sides import Options, Reading
+from kerntest.inference.sizes.margins import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Estimator, Judge, Method, NullMethod, Scale
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.groups_record import GroupsResult
-    from kerntest.report.results.record import TwoSampleResult
+    from kerntest.report.results.two_sample_record import TwoSampleResult
 
 
 @overload
@@ -51,7 +52,8 @@ def mmd_test(
     seed: int = 0,
     judge: Judge = "together",
     resampling: Literal["blocks", "random"] = "blocks",
-    min_effect: float | None = None,
+    min_effect: float | str | None = None,
+    margin: float | str | None = None,
     explain: bool = False,
     witness: str | PathLike[str] | None = None,
     plot: str | PathLike[str] | None = None,
@@ -111,9 +113,14 @@ def mmd_test(
     resampling : "blocks" or "random"
         Relabellings of the permutation null: permutations of some hundred blocks of random rows, or of all rows, which
         take much longer and see no more.
-    min_effect : float, optional
-        The smallest MMD that matters. To reject, the lower confidence bound of MMD, at level 1 - alpha under the
-        named kernel or the Gaussian at the median bandwidth, must also reach it.
+    min_effect : float or str, optional
+        The smallest MMD that matters; as "0.2sd" that of a shift of one column by 0.2 of its standard deviation within the
+        samples, in the column in which MMD shows it least. To reject, the lower confidence bound of MMD, at level 1 - alpha
+        under the named kernel or the Gaussian at the median bandwidth, must also reach it.
+    margin : float or str, optional
+        The MMD within which the samples count as the same, or a shift as in `min_effect`: `result.margin.verdict` is "same"
+        where the upper confidence bound of MMD, at level 1 - alpha, is below it, "differ" where the lower one is above it,
+        else "undecided".
     explain : bool
         Also find the columns that differ, by how much and from what to what, and the most typical rows:
         `result.explanation`. Each column is tested alone, over permutations of blocks, and all others without it for the
@@ -217,8 +224,8 @@ def mmd_test(
     one_of("resampling", resampling, ("blocks", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
     check_bandwidth(bandwidth)
-    if min_effect is not None:
-        positive("min_effect", min_effect)
+    size = Asked(margin, min_effect)
+    size.check()
     reading = Reading(
         columns,
         exclude,
@@ -250,7 +257,7 @@ def mmd_test(
 
         files = Files(witness, plot)
     run = exact.RunOfTest(options, threads)
-    told = (kernel, bandwidth, features, min_effect, explain, files, threads, progress)
+    told = (kernel, bandwidth, features, size, explain, files, threads, progress)
     comparison = Comparison(run, options, reading, way, *told)
     if by is None and reference is None and y is not None and not others:
         return comparison.of(x, y)

@@ -35,7 +35,7 @@ def test_help_shows_defaults_topics_and_exit_codes(kerntest):
     text = kerntest("mmd", "--help").out
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     told = "Groups:Test:Rows that belong together:Columns and rows:How CSV is written:Where they differ:Computing:Output:Other:"
-    notes = "How to read the result:Groups:Several kernels:Nulls:"
+    notes = "How to read the result:Groups:Several kernels:Same or different:Nulls:"
     assert "".join(headings) == f"Example:Arguments:{told}{notes}Exit codes:Examples:"
     squeezed = " ".join(text.split())
     for default in ("auto", "unbiased", "permutation", "1000", "0.05", "0", "all cores", "standardize", "table"):

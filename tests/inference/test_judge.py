@@ -163,7 +163,7 @@ def test_relabellings_are_judged_some_at_a_time(monkeypatch):
     for how in ("together", "smallest"):
         expected = judge(values, np.zeros(5), how)
         with monkeypatch.context() as few:
-            few.setattr("kerntest.inference.nulls.permutation.TOGETHER", 7)
+            few.setattr("kerntest.inference.nulls.permutation.AT_ONCE", 7)
             found = judge(values, np.zeros(5), how)
         assert found.p_value == expected.p_value
         assert found.selected == expected.selected

@@ -7,13 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerntest.inference.sides import NullMethod
-from kerntest.report.results.record import (
-    ColumnContents,
-    ColumnEffect,
-    Explanation,
-    FamilyMember,
-    flatten,
-)
+from kerntest.report.results.record import FamilyMember, flatten
+from kerntest.report.results.two_sample_record import ColumnContents, ColumnEffect, Explanation
 from kerntest.report.summaries.test_summary import (
     contents_lines,
     decision_sentence,

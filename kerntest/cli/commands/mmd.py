@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -9,9 +10,9 @@ import click
 
 from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import VERDICTS, ComputingCommand, Run, gate_option
+from kerntest.cli.run import MARGIN_VERDICTS, VERDICTS, ComputingCommand, Run, gate_option
 from kerntest.report.results.groups_record import GroupsResult
-from kerntest.report.results.record import TwoSampleResult
+from kerntest.report.results.two_sample_record import TwoSampleResult
 from kerntest.report.summaries.test_summary import notes_of
 
 MANUAL = Manual(
@@ -31,6 +32,8 @@ MANUAL = Manual(
         "Orders of the same payment compared with each other": "kerntest mmd before.csv after.csv --strata payment",
         "Choose the kernel and its bandwidth": "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel "
         "'gaussian(1.5)'",
+        "Are they the same, but for less than a shift of one column by 0.3 standard deviations?": "kerntest mmd before.csv "
+        "same_week.csv --margin 0.3sd --fail-on differ,undecided",
         "Where do they differ?": "kerntest mmd before.csv after.csv --explain --plot drift.png",
         "The smallest p-value of any of three bandwidths, corrected": "kerntest mmd gaussian.csv laplace.csv --kernel "
         "gaussian --bandwidth 0.2,0.5,1 --judge smallest",
@@ -56,6 +59,12 @@ MANUAL = Manual(
         "the same count about once, several that each say a little add up, and only an excess counts. The kernel "
         "shown is the one with the largest z, its statistic in standard deviations of the null, by features that of the "
         "largest effect size; -v lists all of them.",
+        "Same or different": "A large p-value does not say that two files are the same. Where no difference is found, the "
+        "decision says which shift of one column would have been found in four of five cases. --margin D asks the opposite "
+        "question: the files are the same if MMD is surely below D, and the chance of saying so of files that are D apart or "
+        "more is at most alpha. It is measured by a kernel chosen beforehand, the Gaussian at the median bandwidth unless "
+        "--kernel names another, and so are the intervals of MMD and of the effect size, which are given where MMD^2 is above "
+        "four of its standard errors. --fail-on takes same, differ and undecided then, or several with commas.",
         "Nulls": "permutation is exact for any number of rows and judges a whole family of kernels together; its "
         "p-value is at least 1 / permutations. Its relabellings permute 100 to 200 blocks of random rows, so that "
         "each kernel value is computed once, whatever their number; where there are at most 5,000 relabellings of all "
@@ -69,6 +78,16 @@ MANUAL = Manual(
 )
 
 _test = partial(common.option, topic="Test")
+
+
+def _size(text: str) -> str:
+    """Return the text of an MMD, or of a shift in standard deviations, as it is."""
+    if 0 < float(text.strip().casefold().removesuffix("sd")) < math.inf:
+        return text
+    raise ValueError
+
+
+SIZE = common.Value("d", "a positive number, or standard deviations such as 0.2sd", _size, "usage.range")
 _where = partial(common.option, topic="Where they differ")
 _together = partial(
     common.option, topic="Rows that belong together", shell_complete=common.columns_named, metavar="NAME"
@@ -106,10 +125,17 @@ _together = partial(
 @common.test_options("nystroem:300", "blocks")
 @_test(
     "--min-effect",
-    type=common.POSITIVE,
+    type=SIZE,
     metavar="D",
     help="Reject only if MMD is surely at least D: its lower confidence bound at level 1 - alpha, at the median "
-    "bandwidth unless the kernel is given.",
+    "bandwidth unless the kernel is given. D is an MMD, or 0.2sd: that of a shift of one column by 0.2 standard deviations.",
+)
+@_test(
+    "--margin",
+    type=SIZE,
+    metavar="D",
+    help="Are they the same? Say `same` if MMD is surely below D, `differ` if it is surely above, else `undecided`, each at "
+    "level 1 - alpha; D as in --min-effect. The p-value stands beside it.",
 )
 @_together(
     "--cluster",
@@ -145,7 +171,7 @@ _together = partial(
     "columns into a .png, .svg or .pdf file; of several groups or files the effect sizes of the pairs.",
 )
 @common.engine_options("local", "gpu", "dask")
-@gate_option(*VERDICTS, example="effect_size>0.2")
+@gate_option(*VERDICTS, *MARGIN_VERDICTS, example="effect_size>0.2")
 @common.result_options
 @click.pass_context
 def mmd(ctx: click.Context, /, x: str, y: tuple[str, ...], **options: Any) -> int:

@@ -24,7 +24,7 @@ from kerntest.inference.work_of_tests import Step, blocked_bytes, step_of_test
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Delta, Gaussian
-from kerntest.report.results import record
+from kerntest.report.results import two_sample_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,12 +51,16 @@ LEVELS = 500
 NUMBERS_WITHOUT = 100_000_000
 
 
-def explained(test: TwoSamples, verdict: Verdict, read: Sequence[Table], used: Sequence[Table]) -> record.Explanation:
+def explained(
+    test: TwoSamples, verdict: Verdict, read: Sequence[Table], used: Sequence[Table]
+) -> two_sample_record.Explanation:
     """Return which columns differ, and the most typical rows, of tables as they were read and the rows of them in use."""
-    return record.Explanation(explain_columns(test, read, used), typical_rows(test.sample, verdict, used))
+    return two_sample_record.Explanation(explain_columns(test, read, used), typical_rows(test.sample, verdict, used))
 
 
-def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Table]) -> tuple[record.ColumnEffect, ...]:
+def explain_columns(
+    test: TwoSamples, read: Sequence[Table], used: Sequence[Table]
+) -> tuple[two_sample_record.ColumnEffect, ...]:
     """Test each column alone, and all without it, and return the columns by how much they differ.
 
     A column of numbers has Gaussians at its own median bandwidth, a half and a quarter of it, a column of categories
@@ -88,7 +92,7 @@ def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Tabl
     for place in order.tolist():
         name, (z_clearest, alone, adjusted, size) = sample.names[place], (float(each[place]) for each in of_all)
         numbers = z_clearest, alone, adjusted, without.get(place), size
-        differing.append(record.ColumnEffect(name, found[place][0], *numbers, *contents(name, read, used)))
+        differing.append(two_sample_record.ColumnEffect(name, found[place][0], *numbers, *contents(name, read, used)))
     return tuple(differing)
 
 
@@ -202,7 +206,7 @@ def _family(sample: Sample, options: Options) -> Family:
     return chooser.family("auto", "auto", single=False)
 
 
-def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterator[record.ColumnContents]:
+def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterator[two_sample_record.ColumnContents]:
     """Yield what a column holds in X and in Y: missing values as they were read, all else in the rows that were used.
 
     Dates in ISO form, with hour and minute where it is not midnight.
@@ -212,7 +216,7 @@ def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterato
     if x.is_category:
         level, *shares = moved(x, y)[0]
         for empty, holding in zip(missing, shares, strict=True):
-            yield record.ColumnContents(empty, value=level, share=holding)
+            yield two_sample_record.ColumnContents(empty, value=level, share=holding)
         return
     common, is_date = common_number(x, y), x.kind == "date"
 
@@ -225,7 +229,7 @@ def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterato
         lower, median, upper = (told(one) for one in np.quantile(values, [0.25, 0.5, 0.75]).tolist())
         value = None if common is None else str(told(common)) if is_date else f"{common:.15g}"
         share = None if common is None else float(np.mean(values == common))
-        yield record.ColumnContents(empty, told(mean), deviation, lower, median, upper, value, share)
+        yield two_sample_record.ColumnContents(empty, told(mean), deviation, lower, median, upper, value, share)
 
 
 def common_number(x: Column, y: Column) -> float | None:
@@ -252,7 +256,7 @@ def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
     return [(value, of_x / n_x, of_y / n_y) for value, of_x, of_y in counts]
 
 
-def typical_rows(sample: Sample, verdict: Verdict, tables: Sequence[Table]) -> tuple[record.TypicalRow, ...]:
+def typical_rows(sample: Sample, verdict: Verdict, tables: Sequence[Table]) -> tuple[two_sample_record.TypicalRow, ...]:
     """Return the rows that are most typical of X, then those of Y, by the witness function."""
     witness, (kernel,), sizes = verdict.found.witness, verdict.kernels, np.bincount(sample.labels, minlength=2)
     # Its value at a row is the product of a row of K with the weights of the means.
@@ -265,5 +269,5 @@ def typical_rows(sample: Sample, verdict: Verdict, tables: Sequence[Table]) -> t
             place = int(sample.origin[row])
             line = None if table.lines is None else int(table.lines[place])
             file = None if table.file_of is None else table.files[table.file_of[place]]
-            rows.append(record.TypicalRow(name, int(numbers[place]), line, float(witness[row]), file))
+            rows.append(two_sample_record.TypicalRow(name, int(numbers[place]), line, float(witness[row]), file))
     return tuple(rows)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.inference.sides import Variable
     from kerntest.kernels.base import Array
-    from kerntest.report.results.record import ColumnEffect, Null
+    from kerntest.report.results.record import Null
+    from kerntest.report.results.two_sample_record import ColumnEffect
 
 LINE_POINTS, MAP_POINTS = 400, 90
 # Columns of which both distributions are drawn, values of a column of categories, and bars.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,20 +17,22 @@ from kerntest.data.facts import mixed
 from kerntest.dataclass import dataclass
 from kerntest.engines.plan import added, count_wanted
 from kerntest.errors import UndecidedError, UsageError, bad_file, counted, option
-from kerntest.inference import exact, verdict
+from kerntest.inference import verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
 from kerntest.inference.features import two_passes
 from kerntest.inference.method import FEWEST_IN_BLOCKS
 from kerntest.inference.nulls.permutation import first_of, judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
+from kerntest.inference.sizes.location import mmd_of_shift, smallest_shift
+from kerntest.inference.sizes.margins import Asked, Errors, Law
 from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, effect_size
 from kerntest.kernels import elementary
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, nystroem, parse_features
-from kerntest.report.results import record
+from kerntest.report.results import two_sample_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -272,6 +274,26 @@ class Blocked:
             values.append(self.estimates(estimator, labels))
         return np.concatenate(values)
 
+    def errors(self, effect: Effect) -> Errors:
+        """Return what the errors of mean features are like, by the covariance of those of the sampled rows."""
+        Z, scale, n = self.sampled - self.sampled.mean(axis=0), sum(1.0 / n for n in self.n), sum(self.n)
+        C = scale * (Z.T @ Z) / (len(Z) - 1)
+        squared, own = C @ C, np.square(Z @ Z.T).mean(axis=1)
+        twice = float(self.difference @ squared @ self.difference)
+        # Whose logarithm the effect size divides by: its error is about independent of that of MMD^2.
+        variance, square = effect.variance + 2.0 * float(np.trace(squared)), max(effect.unbiased, 0.0) ** 2
+        more = float(own.var() / own.mean() ** 2) / n if own.any() else 0.0
+        relative = math.sqrt(1.0 + more * square / variance) if variance > 0 else 1.0
+        freedom = float(min(np.count_nonzero(self.free & side) for side in self.sides) - 1)
+        return Errors(
+            float(np.trace(squared)),
+            float((squared * C).sum()),
+            float(np.linalg.eigvalsh(C)[-1]),
+            twice,
+            max(freedom, 1.0),
+            relative,
+        )
+
     def estimates(self, estimator: Estimator, labels: Array) -> Array:
         """Return the estimates for labellings of the free blocks, shape (R, free blocks)."""
         (n_x, n_y), free = self.n, self.free
@@ -319,17 +341,20 @@ class Blocked:
     def effect(self) -> Effect:
         """Return what the kernel measures.
 
-        The standard error is that of `discrepancy`, from the spread of the witness function between the blocks of a file.
+        The variance is that of `discrepancy`, from the spread of the witness function between the blocks of a file.
         """
         unbiased, biased = (float(self.estimates(one, self.labels[None])[0]) for one in ("unbiased", "biased"))
         (n_x, n_y), n = self.n, sum(self.n)
-        label, error = LabelMatrix(n_x, n_y, "unbiased"), math.nan
+        label = LabelMatrix(n_x, n_y, "unbiased")
         size = effect_size(unbiased / label.factor, self.moments[1] * n * (n - 3), label.squared_norm)
-        if unbiased > 0:
-            witness = self.means @ self.sums[self.sides[0]].sum(axis=0) * (1 / n_x + 1 / n_y)
-            spread = sum(witness[self.free & side].var(ddof=1) / n for side, n in zip(self.sides, self.n, strict=True))
-            error = math.sqrt(float(self.sizes[self.free][0]) * float(spread) / unbiased)
-        return Effect(unbiased, biased, size, error)
+        witness = self.means @ self.difference
+        spread = sum(witness[self.free & side].var(ddof=1) / n for side, n in zip(self.sides, self.n, strict=True))
+        return Effect(unbiased, biased, size, 4.0 * float(self.sizes[self.free][0]) * float(spread))
+
+    @property
+    def difference(self) -> Array:
+        """Mean features of X less those of Y."""
+        return np.asarray(self.sums[self.sides[0]].sum(axis=0) * sum(1 / n for n in self.n))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -337,12 +362,12 @@ def mmd_by_features(
     x: Any,
     y: Any,
     run: two_passes.Survey,
-    result: Callable[..., record.TwoSampleResult],
+    result: Callable[..., two_sample_record.TwoSampleResult],
     *,
     kernel: Kernel | str,
     bandwidth: BandwidthOption,
-    min_effect: float | None,
-) -> record.TwoSampleResult:
+    asked: Asked,
+) -> two_sample_record.TwoSampleResult:
     """Return the `result` of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
     options = run.options
     # Landmarks are rows of the sample, and others show how far the features are from the kernel.
@@ -351,7 +376,7 @@ def mmd_by_features(
 
         def looked_at(rows: Variable) -> tuple[Variable, Family, BlockSums]:
             """Return a sample, the kernels that are judged, and the features of all of them, as the sample tells them."""
-            family, extra = _kernels(run, rows, kernel, bandwidth, measured=min_effect is not None)
+            family, extra = _kernels(run, rows, kernel, bandwidth)
             kernels = (*family.kernels, *extra)
             if all(isinstance(one, elementary.Linear) for one in kernels):
                 # Only to the linear kernel every origin is the same; a far one would take its digits away.
@@ -373,14 +398,13 @@ def mmd_by_features(
     ]
     judged = _permuted if options.null == "permutation" else _by_curve
     found = judged(family, blocked[: len(family.members)], options, run.engine)
-    chosen, minimum = blocked[kernels.index(found.kernels[0])], None
+    chosen = blocked[kernels.index(found.kernels[0])]
     # Errors are those of rows that are no landmarks where there are enough.
     landmarks = len(chosen.features.landmarks)
     first = landmarks if len(sample) > landmarks + ERROR_ROWS // 2 else 0
     others = slice(first, first + ERROR_ROWS)
     errors = two_passes.errors(chosen.features, sample.take(others), chosen.sampled[others])
-    if min_effect is not None:
-        minimum = exact.minimum_effect(min_effect, kernels[-1], blocked[-1].effect(), options.alpha)
+    sized = _sized(run.sample, family, blocked[-1], found, options, asked=asked)
     found = found._replace(warnings=(*two_passes.large_error(f"the {run.features}", errors[1]), *found.warnings))
     rule = f"{family.rule}, on {len(sample):,} sampled rows" if family.thinning else family.rule
     free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
@@ -393,10 +417,24 @@ def mmd_by_features(
         n=run.n,
         columns=run.columns,
         left_out=run.left_out,
-        minimum=minimum,
+        sized=sized,
         warnings=run.warnings,
         method="features",
-        approximation=record.Approximation(run.features, run.kind, work.width, *errors, *numbers),
+        approximation=two_sample_record.Approximation(run.features, run.kind, work.width, *errors, *numbers),
+    )
+
+
+def _sized(
+    rows: Variable, family: Family, measured: Blocked, found: verdict.Verdict, options: Options, *, asked: Asked
+) -> dict[str, Any]:
+    """Return how large the difference is under the kernel that effects are measured by, or the shift that would have been found."""
+    measure, alpha = measured.features.kernel, options.alpha
+    if found.p_value > alpha and not any(one is not None for one in asked):
+        return {"smallest_shift": smallest_shift(family, measure, rows, measured.n, options=options, alpha=alpha)}
+    effect = measured.effect()
+    law = Law(effect, measured.errors(effect))
+    return {"interval": law.interval(effect, measure, alpha)} | asked.answered(
+        law, measure, partial(mmd_of_shift, measure, rows), alpha
     )
 
 
@@ -413,7 +451,7 @@ def _plan(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int], float
 
 
 def _kernels(
-    run: two_passes.Survey, sample: Variable, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
+    run: two_passes.Survey, sample: Variable, kernel: Kernel | str, bandwidth: BandwidthOption
 ) -> tuple[Family, tuple[Kernel, ...]]:
     """Return the kernels that are judged, as many as the exact test has, and of several the one that effects are measured by."""
 
@@ -428,8 +466,7 @@ def _kernels(
     if family.thinning:
         rule = f"{sum(run.n):,} rows: bandwidths of the exact test from half the median on"
         family = family._replace(thinning=rule)
-    alone = not measured or len(family.kernels) == 1
-    return family, () if alone else chooser.family("auto", "median", single=True).kernels
+    return family, () if len(family.kernels) == 1 else chooser.family("auto", "median", single=True).kernels
 
 
 def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> verdict.Verdict:

@@ -16,7 +16,7 @@ from kerntest.engines.engine import one_blas_thread
 from kerntest.inference.nulls.approximations import upper_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,7 +42,7 @@ POWER, SHARED = 4, 2.2
 # Scores are the same up to this share: relabellings that give the same split differ by rounding.
 TIED = 1e-8
 # Relabellings whose distances are bounded together: what is made of them takes ten times their memory.
-TOGETHER = 8192
+AT_ONCE = 8192
 # Rounds of coordinate descent from which bounds and sets come.
 SWEEPS = 4
 # So many times as many exchanges as there are places are far more than a solution takes.
@@ -127,7 +127,8 @@ def judge(
         # relabellings).
         with one_blas_thread():
             some = z if len(seen) == len(z) else z[seen]
-            p_value, excess_seen = _together(some, np.array(exponents or np.zeros((len(z), 1)))[seen])
+            together = Together(some, np.array(exponents or np.zeros((len(z), 1)))[seen])
+            p_value, excess_seen = together.judged(some)
         excess = np.zeros(len(z))
         excess[seen] = excess_seen
     clearest = z.max(axis=0)
@@ -136,39 +137,65 @@ def judge(
     return Judged(p_value, selected, z[:, 0], own, *moments, degenerate, excess, p_clearest)
 
 
-def _together(z: Array, exponents: NDArray[Any]) -> tuple[float, Array]:
-    """Return the p-value of a family judged together, and the excess u at the ridge that says most.
+class Together:
+    """How members of a family, of which z are the standardised values, are judged together.
 
     With D_r the distance towards an excess at ridge r and d_r = tr(R (R + r I)^-1) the dimensions that it leaves, the
-    score is sum_r (w_r D_r / sqrt(d_r))^4; w_r is 1, for the large ridge more. Bounds of D tell most relabellings from the
-    observed one.
-
-    Cost: O(F^2 R) time for the bounds, and O(F^3) for each relabelling that they cannot tell.
+    score is sum_r (w_r D_r / sqrt(d_r))^4; w_r is 1, for the large ridge more.
     """
-    correlation = z @ z.T / z.shape[1]
-    ridges = [np.full(len(z), ridge) for ridge in RIDGES]
-    ridges[0] *= 2.0 ** np.maximum(-exponents, 0).sum(axis=1)
-    covariances = [correlation + np.diag(ridge) for ridge in ridges]
-    weights = [float(np.trace(np.linalg.solve(one, correlation))) ** -0.5 for one in covariances]
-    weights[0] *= SHARED
 
-    def score(found: Sequence[Array], some: Array) -> Array:
-        joined = np.sum([(w * D) ** POWER for w, D in zip(weights, found, strict=True)], axis=0)
-        return np.where(some.max(axis=0) > 0, joined, 0.0)
+    def __init__(self, z: Array, exponents: NDArray[Any]) -> None:
+        correlation = z @ z.T / z.shape[1]
+        ridges = [np.full(len(z), ridge) for ridge in RIDGES]
+        ridges[0] *= 2.0 ** np.maximum(-exponents, 0).sum(axis=1)
+        self.covariances = [correlation + np.diag(ridge) for ridge in ridges]
+        self.weights = [float(np.trace(np.linalg.solve(one, correlation))) ** -0.5 for one in self.covariances]
+        self.weights[0] *= SHARED
 
-    observed = [ExcessDistances(z[:, :1], one).exact(np.arange(1)) for one in covariances]
-    reached = float(score([D for D, _ in observed], z[:, :1])[0]) * (1.0 - TIED)
-    count = 0
-    for start in range(0, z.shape[1], TOGETHER):
-        some = z[:, start : start + TOGETHER]
-        distances = [ExcessDistances(some, one) for one in covariances]
-        above: NDArray[Any] = score([one.lower for one in distances], some) >= reached
-        open_ = np.flatnonzero(~above & (score([one.upper for one in distances], some) >= reached))
-        above[open_] = score([one.exact(open_)[0] for one in distances], some[:, open_]) >= reached
-        above[0] |= not start
-        count += int(above.sum())
-    most = int(np.argmax([w * D[0] for w, (D, _) in zip(weights, observed, strict=True)]))
-    return count / z.shape[1], observed[most][1][:, 0]
+    def score(self, found: Sequence[Array], z: Array) -> Array:
+        """Return the score of vectors z from their distances at each ridge."""
+        joined = np.sum([(w * D) ** POWER for w, D in zip(self.weights, found, strict=True)], axis=0)
+        return np.where(z.max(axis=0) > 0, joined, 0.0)
+
+    def nearly(self, z: Array) -> Array:
+        """Return the score of vectors z but for what bounds of their distances leave open."""
+        return self.score([ExcessDistances(z, one).lower for one in self.covariances], z)
+
+    def judged(self, z: Array) -> tuple[float, Array]:
+        """Return the p-value of the first of the vectors z, and its excess u at the ridge that says most.
+
+        Bounds of D tell most relabellings from the observed one. Cost: O(F^2 R) time for the bounds, and O(F^3) for each
+        relabelling that they cannot tell.
+        """
+        observed = [ExcessDistances(z[:, :1], one).exact(np.arange(1)) for one in self.covariances]
+        reached = float(self.score([D for D, _ in observed], z[:, :1])[0]) * (1.0 - TIED)
+        count = 0
+        for start in range(0, z.shape[1], AT_ONCE):
+            some = z[:, start : start + AT_ONCE]
+            distances = [ExcessDistances(some, one) for one in self.covariances]
+            above: NDArray[Any] = self.score([one.lower for one in distances], some) >= reached
+            open_ = np.flatnonzero(~above & (self.score([one.upper for one in distances], some) >= reached))
+            above[open_] = self.score([one.exact(open_)[0] for one in distances], some[:, open_]) >= reached
+            above[0] |= not start
+            count += int(above.sum())
+        most = int(np.argmax([w * D[0] for w, (D, _) in zip(self.weights, observed, strict=True)]))
+        return count / z.shape[1], observed[most][1][:, 0]
+
+
+def scorer(values: Array, how: Judge, exponents: Sequence[tuple[int, ...]] = ()) -> Callable[[Array], Array]:
+    """Return what gives further vectors of statistics, shape (F, S), the score by which a family was judged.
+
+    `values`, shape (F, R), are the relabelled ones, none of them degenerate; as in `judge`.
+    """
+    mean, deviation = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
+    table = (values - mean) / deviation
+    if len(values) == 1:
+        return lambda some: ((some - mean) / deviation)[0]
+    if how == "smallest":
+        skewness = _cubes(table)[:, None]
+        return lambda some: -np.log(upper_tail((some - mean) / deviation, skewness)).max(axis=0)
+    together = Together(table, np.array(exponents or np.zeros((len(values), 1))))
+    return lambda some: together.nearly((some - mean) / deviation)
 
 
 def first_of(scored: Array, places: NDArray[np.intp]) -> int:

@@ -258,21 +258,33 @@ def label_sums(labels: Array, times_labels: Array, rows: Array, diagonal: Array,
     return sums
 
 
+def own_weights(labels: Array, blocks: BlockedRows) -> tuple[Array, list[NDArray[np.intp]], Array, Array]:
+    """Return w for labels g of blocks, shape (R, b), each normalised by its own numbers of rows.
+
+    Also the blocks of each stratum, the share of it, shape (S, R), and its numbers of rows of X and Y, shape (S, 2, R).
+    """
+    of_strata = [np.flatnonzero(blocks.strata == one) for one in range(int(blocks.strata.max()) + 1)]
+    rows = np.stack(
+        [np.stack([labels[:, c] @ blocks.sizes[c], (1.0 - labels[:, c]) @ blocks.sizes[c]]) for c in of_strata]
+    )
+    shares = rows[:, 0] * rows[:, 1] / rows.sum(axis=1)
+    shares /= shares.sum(axis=0)
+    weights = np.zeros_like(labels)
+    for places, (m, n), share in zip(of_strata, rows, shares, strict=True):
+        u = labels[:, places]
+        weights[:, places] = u * (share / m)[:, None] - (1.0 - u) * (share / n)[:, None]
+    return weights, of_strata, shares, rows
+
+
 def own_sums(labels: Array, matrix: Array, units: Sequence[Array], blocks: BlockedRows, label: LabelMatrix) -> Array:
     """Return <K, B_g> for labels g of blocks within strata, shape (R, b), each normalised by its own numbers of rows.
 
     From the sums of K over pairs of blocks, and those over pairs of rows of one unit with the numbers of such pairs.
     """
-    weights, corrections = np.zeros_like(labels), np.zeros(len(labels))
-    of_strata = [np.flatnonzero(blocks.strata == one) for one in range(int(blocks.strata.max()) + 1)]
-    rows = [np.stack([u @ m, (1.0 - u) @ m]) for u, m in ((labels[:, c], blocks.sizes[c]) for c in of_strata)]
-    shares = np.stack([m * n / (m + n) for m, n in rows])
-    shares /= shares.sum(axis=0)
-    for places, (m, n), share in zip(of_strata, rows, shares, strict=True):
+    weights, of_strata, shares, rows = own_weights(labels, blocks)
+    corrections = np.zeros(len(labels))
+    for places, (m, n), share in zip(of_strata, rows, shares, strict=True) if label.hollow else ():
         u, v = labels[:, places], 1.0 - labels[:, places]
-        weights[:, places] = u * (share / m)[:, None] - v * (share / n)[:, None]
-        if not label.hollow:
-            continue
         own, together, number = (some[np.ix_(places, places)] for some in (matrix, *units))
         # Only of pairs rows of one unit are on both sides.
         crossed = [(u, v, m * n, -2.0)] if blocks.swaps else []

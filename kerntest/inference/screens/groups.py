@@ -37,7 +37,7 @@ from kerntest.inference.verdict import verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
 from kerntest.kernels.elementary import Linear, moved_to_origin
 from kerntest.report import panels
-from kerntest.report.results import record
+from kerntest.report.results import record, two_sample_record
 from kerntest.report.results.groups_record import GroupsResult, SamplePair, SampleSize
 from kerntest.report.summaries.groups_summary import groups_sentence
 from kerntest.report.summaries.words import number
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Progress
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Paired
+    from kerntest.report.results.two_sample_record import SmallestShift
 
 # Why a pair alone cannot be tested while others can.
 UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left"}
@@ -62,7 +63,7 @@ STEPS = 1000
 
 def compare_groups(
     comparison: Comparison, data: Any, others: Sequence[Any], by: str, reference: str | float | None
-) -> record.TwoSampleResult | GroupsResult:
+) -> two_sample_record.TwoSampleResult | GroupsResult:
     """Return the comparison of the groups of rows that a column names: of two groups the two-sample test of these."""
     if any(one is not None for one in others):
         hint = f"give one table, or leave out {option('by')}"
@@ -118,9 +119,8 @@ def _compared(
     """Return the tests of all pairs, and of the groups of one table that of all together."""
     given = {
         option("witness"): comparison.files and comparison.files.witness,
-        option("min-effect"): comparison.min_effect,
     }
-    for name in [name for name, value in given.items() if value is not None]:
+    for name in [*comparison.asked.names(), *(name for name, value in given.items() if value is not None)]:
         hint = f"{option('where', samples.two)} takes two of them" if samples.two else "give two of them"
         raise UsageError(
             f"{name} is about two samples, and there are {len(samples.names)}", hint=hint, code="usage.groups"
@@ -129,7 +129,7 @@ def _compared(
     # So many that two relabellings as extreme as the observed one, it among them, leave the corrected p-value at alpha.
     enough = math.ceil(2 * len(pairs) / options.alpha * (1.0 - 1e-12))
     own = replace(options, permutations=max(options.permutations, enough))
-    each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads))
+    each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads), tests=len(pairs))
     all_groups = (
         None
         if samples.pooled is None or comparison.reading.apart
@@ -194,7 +194,7 @@ def _if_untestable(error: KerntestError) -> KerntestError:
 
 def _tested(
     each: Comparison, names: Sequence[str], sizes: Sequence[int], ready: Compared | ByFeatures | KerntestError
-) -> tuple[SamplePair, record.TwoSampleResult | None]:
+) -> tuple[SamplePair, two_sample_record.TwoSampleResult | None]:
     """Return the record of a pair, before any correction, and its test if there is one."""
     (x, y), (n_x, n_y), about_two = names, sizes, tuple[str, ...]()
     try:
@@ -209,6 +209,7 @@ def _tested(
     if isinstance(ready, KerntestError):
         return SamplePair(x, y, n_x, n_y, note=ready.message), None
     told = {name: getattr(found, name) for name in SamplePair.names() if hasattr(found, name)}
+    told["smallest_shift"] = found.smallest_shift and found.smallest_shift.standard_deviations
     told |= {"permutations": found.null.permutations, "p_floor": found.null.p_floor, "reject": False}
     told["warnings"] = tuple(text for text in found.warnings if text not in about_two)
     return SamplePair(x, y, **told), found
@@ -245,7 +246,7 @@ def _result(
     comparison: Comparison,
     samples: Samples,
     read: Sequence[Table],
-    tested: Sequence[tuple[SamplePair, record.TwoSampleResult | None]],
+    tested: Sequence[tuple[SamplePair, two_sample_record.TwoSampleResult | None]],
     *,
     together: _Together | None,
     warnings: Sequence[str],
@@ -309,12 +310,19 @@ def _result(
             (len(groups), samples.by),
             reference=samples.reference,
             together=together is not None,
+            shift=None if rejected else _largest_shift(results),
         ),
         tests=len(made),
         rejected=rejected,
         pairs=tuple(pairs),
         **told,
     )
+
+
+def _largest_shift(results: Sequence[two_sample_record.TwoSampleResult]) -> SmallestShift | None:
+    """Return the shift that the test of each pair would have found; None where one of them finds none."""
+    shifts = [found.smallest_shift for found in results if found.smallest_shift is not None]
+    return max(shifts, key=lambda one: one.standard_deviations) if len(shifts) == len(results) else None
 
 
 def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,8 @@ from kerntest.dataclass import dataclass
 from kerntest.report.results.record import AnyTestResult, Record
 
 if TYPE_CHECKING:
-    from kerntest.report.results.record import Explanation, FamilyRecord, Null
+    from kerntest.report.results.record import FamilyRecord, Null
+    from kerntest.report.results.two_sample_record import Explanation
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class SamplePair(Record):
         Relabellings, and the smallest p-value that these can give before it is corrected.
     reject : bool
         p_adjusted <= alpha.
+    smallest_shift : float or None
+        Where no difference was found: the shift of one column, in standard deviations, that the test would have found with
+        power 0.8 at alpha over the number of pairs.
     explanation : Explanation or None
         Where it was asked for.
     note : str or None
@@ -63,6 +67,7 @@ class SamplePair(Record):
     reject: bool = False
     kernel: str | None = None
     method: str | None = None
+    smallest_shift: float | None = None
     explanation: Explanation | None = None
     note: str | None = None
     warnings: tuple[str, ...] = ()

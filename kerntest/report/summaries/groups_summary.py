@@ -13,6 +13,7 @@ from kerntest.report.summaries.test_summary import (
     contents_lines,
     decided,
     estimates,
+    shift_clause,
     summary_of,
 )
 from kerntest.report.summaries.words import (
@@ -30,6 +31,7 @@ from kerntest.report.summaries.words import (
 
 if TYPE_CHECKING:
     from kerntest.report.results.groups_record import GroupsResult
+    from kerntest.report.results.two_sample_record import SmallestShift
     from kerntest.report.summaries.words import Cell
 
 # Groups of which every two have a cell in a table, and pairs that are explained, with so many columns of each.
@@ -44,8 +46,12 @@ def groups_sentence(
     *,
     reference: str | None,
     together: bool,
+    shift: SmallestShift | None,
 ) -> str:
-    """Return what a comparison of several samples found as a sentence; of `pairs` so many were tested, and differ."""
+    """Return what a comparison of several samples found as a sentence; of `pairs` so many were tested, and differ.
+
+    Where none do, `shift` is what would have been found in each.
+    """
     (tests, rejected), (count, by) = pairs, groups
     noun = "pair" if reference is None else "group" if by is not None else "table"
     among = f"{rejected:,} of {counted(tests, noun)} {'differs' if rejected == 1 else 'differ'}"
@@ -53,9 +59,9 @@ def groups_sentence(
     if together:
         all_groups = f"the {count} groups of {by!r}"
         answer = decided(p_value, alpha, f"T{all_groups[1:]} differ", f"No difference found between {all_groups}")
-        return f"{answer} {among} (corrected by Holm)."
+        return f"{answer} {among} (corrected by Holm).{shift_clause(shift, ' in each pair')}"
     among = among if rejected else f"No difference found in {counted(tests, noun)}"
-    return f"{among} (p-values corrected by Holm, alpha = {number(alpha)})."
+    return f"{among} (p-values corrected by Holm, alpha = {number(alpha)}).{shift_clause(shift, f' in each {noun}')}"
 
 
 def groups_summary(result: GroupsResult) -> Summary:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.report.results import independence_record as pair_record
-    from kerntest.report.results import record
+    from kerntest.report.results import record, two_sample_record
 
 PAIRS_SHOWN, UNTESTED_SHOWN, INPUTS_SHOWN = 30, 5, 12
 # A coefficient of correlation that nobody would look at twice.
@@ -130,7 +130,7 @@ def _features(kind: str, number_of: str, *errors: str) -> tuple[str, str]:
 # Two samples
 
 
-def two_sample_summary(result: record.TwoSampleResult) -> Summary:
+def two_sample_summary(result: two_sample_record.TwoSampleResult) -> Summary:
     """Return the result of a two-sample test in words."""
     lines = [("columns", name_list(result.columns)), ("kernel", visible(shortened_kernel(result.kernel)))]
     lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
@@ -143,8 +143,12 @@ def two_sample_summary(result: record.TwoSampleResult) -> Summary:
         ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
         ("MMD", discrepancy_text(result)),
     ]
+    if result.interval is not None:
+        lines += interval_lines(result.interval, result.kernel)
     if result.minimum_effect is not None:
         lines.append(("minimum", minimum_text(result.minimum_effect, result.kernel)))
+    if result.margin is not None:
+        lines += margin_lines(result.margin)
     tables = []
     if result.explanation is not None:
         lines += typical_rows(result.explanation)
@@ -153,14 +157,75 @@ def two_sample_summary(result: record.TwoSampleResult) -> Summary:
 
 
 def decision_sentence(
-    p_value: float, alpha: float, subject: str = "the two files", minimum: record.MinimumEffect | None = None
+    p_value: float,
+    alpha: float,
+    subject: str = "the two files",
+    *,
+    minimum_effect: two_sample_record.MinimumEffect | None = None,
+    margin: two_sample_record.Margin | None = None,
+    smallest_shift: two_sample_record.SmallestShift | None = None,
+    interval: two_sample_record.Interval | None = None,
 ) -> str:
-    """Return the answer of a two-sample test as a sentence; the difference may have to be large enough to matter."""
-    found = f"{subject[:1].upper()}{subject[1:]} differ"
-    return decided(p_value, alpha, found, "No difference found", _minimum_clause(minimum))
+    """Return the answer of a two-sample test as a sentence, and how that stands to what was asked of its size."""
+    del interval
+    subject = f"{subject[:1].upper()}{subject[1:]}"
+    decision = decided(p_value, alpha, f"{subject} differ", "No difference found", _minimum_clause(minimum_effect))
+    if margin is not None:
+        sides = f"MMD is between {number(margin.lower_bound)} and {number(margin.upper_bound)}"
+        answer = {
+            "same": f"{subject} are the same within {_margin(margin)}: MMD is at most {number(margin.upper_bound)}",
+            "differ": f"{subject} differ by more than {_margin(margin)}: MMD is at least {number(margin.lower_bound)}",
+            "undecided": f"Undecided whether {subject[:1].lower()}{subject[1:]} are the same within {_margin(margin)}: {sides}",
+        }[margin.verdict]
+        return f"{answer}. {decision}"
+    return decision + shift_clause(smallest_shift)
 
 
-def _minimum_clause(minimum: record.MinimumEffect | None) -> str:
+def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "") -> str:
+    """Return what a test that found nothing would have found; nothing where that is not known."""
+    if shift is None:
+        return ""
+    found = f"with {percent(shift.power)} power{where}"
+    return f" A shift of any one column by {number(shift.standard_deviations, 2)} standard deviations is found {found}."
+
+
+def _margin(margin: two_sample_record.Margin) -> str:
+    """Return a margin as it was asked for, and what MMD that is."""
+    mmd = number(margin.margin)
+    return f"{margin.asked.strip()} (MMD {mmd})" if margin.column is not None else f"an MMD of {mmd}"
+
+
+def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
+    """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
+    if interval.lower is None or interval.upper is None:
+        errors = "has no standard error" if interval.standard_errors is None else "is within four standard errors of 0"
+        return [("interval", f"none: MMD^2 {errors}, {_under(interval.kernel, kernel)}")]
+    ends = number(interval.lower), number(interval.upper)
+    sizes = number(interval.effect_size_lower or 0.0), number(interval.effect_size_upper or 0.0)
+    level = f"{percent(interval.level)}: MMD {' to '.join(ends)}, effect size {' to '.join(sizes)}"
+    return labelled("interval", [level, _under(interval.kernel, kernel)])
+
+
+def _under(kernel: str, other: str) -> str:
+    """Return under which kernel a size is, and that it is not the one of the result."""
+    same = "" if kernel == other else ", chosen beforehand and another than above"
+    return f"under {visible(shortened_kernel(kernel))}{same}"
+
+
+def margin_lines(margin: two_sample_record.Margin) -> list[tuple[str, str]]:
+    """Return how MMD stands to a margin."""
+    of = "" if margin.column is None else f", {margin.asked.strip()} of {visible(margin.column)}"
+    found = f"MMD {number(margin.mmd)}, at least {number(margin.lower_bound)} and at most {number(margin.upper_bound)}"
+    return labelled(
+        "margin",
+        [
+            f"MMD of {number(margin.margin)}{of}: {margin.verdict}",
+            f"{found}, under {visible(shortened_kernel(margin.kernel))}",
+        ],
+    )
+
+
+def _minimum_clause(minimum: two_sample_record.MinimumEffect | None) -> str:
     """Return how a difference stands to the smallest one that matters; nothing where none was named."""
     if minimum is None:
         return ""
@@ -171,7 +236,7 @@ def _minimum_clause(minimum: record.MinimumEffect | None) -> str:
     return f", but not surely by enough to matter ({mmd} may be as small as {bound}, the minimum is {least})"
 
 
-def discrepancy_text(result: record.TwoSampleResult) -> str:
+def discrepancy_text(result: two_sample_record.TwoSampleResult) -> str:
     """Return MMD with its standard error, or why there is none."""
     error, null = result.mmd_standard_error, result.null
     if error is not None:
@@ -184,7 +249,7 @@ def discrepancy_text(result: record.TwoSampleResult) -> str:
     return f"{number(result.mmd)} ({why} for a standard error)"
 
 
-def minimum_text(minimum: record.MinimumEffect, kernel: str) -> str:
+def minimum_text(minimum: two_sample_record.MinimumEffect, kernel: str) -> str:
     """Return how MMD stands to the smallest one that matters; that of the result is of `kernel`."""
     verdict = "reached" if minimum.reached else "not reached"
     found = "" if minimum.mmd is None or minimum.kernel == kernel else f"{number(minimum.mmd)}, and "
@@ -195,7 +260,7 @@ def minimum_text(minimum: record.MinimumEffect, kernel: str) -> str:
     )
 
 
-def typical_rows(explanation: record.Explanation) -> list[tuple[str, str]]:
+def typical_rows(explanation: two_sample_record.Explanation) -> list[tuple[str, str]]:
     """Return the most typical rows of each sample."""
     typical = []
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
@@ -206,7 +271,7 @@ def typical_rows(explanation: record.Explanation) -> list[tuple[str, str]]:
     return labelled("typical rows", typical)
 
 
-def explanation_table(explanation: record.Explanation) -> ResultTable:
+def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable:
     """Return the columns by how much each differs alone, with what they were and are."""
     columns, rows = explanation.columns, []
     untested = sum(effect.p_without is None for effect in columns)
@@ -239,7 +304,7 @@ def _or_absent(p_value: float | None) -> str:
     return ABSENT if p_value is None else number(p_value)
 
 
-def contents_lines(x: record.ColumnContents, y: record.ColumnContents) -> list[str]:
+def contents_lines(x: two_sample_record.ColumnContents, y: two_sample_record.ColumnContents) -> list[str]:
     """Return what a column was and what it is; quartiles on a line of their own."""
     parts, quartiles = [], []
     if x.standard_deviation is not None:

@@ -1,0 +1,273 @@
+"""Shifts in location of one column: the MMD that they make, and the smallest one that a test finds.
+
+A relabelling g of rows among which nothing differs, its rows of X then moved by delta in one column, is what a test would see:
+
+    MMD^2_g(delta) = u'K(delta, delta) u + v'K(0, 0) v - 2 u'K(delta, 0) v,    u and v the weights of rows of X and of Y
+
+whose scores, by the rule that judged the family, are compared with those of MMD^2_g(0).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.engines.engine import one_blas_thread
+from kerntest.engines.plan import added
+from kerntest.errors import UsageError
+from kerntest.inference.nulls.permutation import scorer
+from kerntest.inference.relabelling.designs import BlockedRows, Design
+from kerntest.inference.relabelling.permuted_blocks import own_weights
+from kerntest.inference.sides import Sample
+from kerntest.inference.sizes.margins import SAMPLED
+from kerntest.inference.work_of_tests import Step
+from kerntest.kernels.base import DensePairs, Points
+from kerntest.kernels.counting import work_of_values
+from kerntest.report.results.two_sample_record import SmallestShift
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.inference.family import Family
+    from kerntest.inference.sides import Options, Variable
+    from kerntest.kernels.base import Array, Kernel
+
+# The power with which a shift is found.
+POWER = 0.8
+# Pairs of rows and columns that tell the MMD of a shift, and rows of a table, least and most.
+PAIRS, FEWEST, MOST = 10**7, 60, 1000
+# Rows of each sample of a part of the rows, least and most: an eighth of all, and relabellings of them.
+PART, RELABELLINGS, MOST_RELABELLINGS = (80, 400), 400, 4000
+# Rows that tell whether a kernel is one of differences.
+FEW = 20
+# So many of the relabellings at least tell what a small alpha asks for.
+EXCEEDING = 20
+# Tells the draw of a part from other streams of the same seed.
+STREAM = 8
+# A first guess of the shift, in units of sqrt((1/n_x + 1/n_y) sqrt(p)); it is tried so often, or until the power is so near.
+GUESS, ROUNDS, NEAR_ENOUGH = 3.0, 6, 0.06
+# Squares of shifts that are tried one after another are at most so many times as large or small; a power that says nothing.
+FARTHEST, NEARLY_SURE = 3.0, 0.975
+# No relabelling changes what varies less than this, in units of the largest value.
+UNCHANGED = 1e-12
+
+
+def parts_of(rows: Variable) -> list[NDArray[np.intp]]:
+    """Return the places of the rows of X and of Y; of rows that do not tell, all of them."""
+    labels = getattr(rows, "labels", np.ones(len(rows.points), dtype=np.uint8))
+    return [places for places in (np.flatnonzero(labels == label) for label in (1, 0)) if len(places)]
+
+
+def deviations_within(rows: Variable) -> Array:
+    """Return the standard deviation of each numeric column within the samples, as of Cohen's d, in units of `points`."""
+    parts = [rows.points.numeric[places] for places in parts_of(rows)]
+    squares = sum(np.square(some - some.mean(axis=0)).sum(axis=0) for some in parts)
+    return np.asarray(np.sqrt(squares / max(len(rows.points) - len(parts), 1)))
+
+
+def moved(points: Points, column: int, by: float) -> Points:
+    """Return rows with one numeric column moved."""
+    numeric = points.numeric.copy()
+    numeric[:, column] += by
+    return Points(numeric, points.codes)
+
+
+def squared_mmds(kernel: Kernel, rows: Variable, deviations: float, most: int = MOST) -> Array:
+    """Return MMD^2 between rows and the same rows moved in one column, for each numeric column, shape (p,).
+
+    The mean over both samples, so that their difference has no part in it. Cost: O(p s^2) time for `most` rows of each, fewer of very many columns.
+    """
+    spread, parts = deviations_within(rows), parts_of(rows)
+    most = int(min(max(math.sqrt(PAIRS / max(len(spread), 1)), FEWEST), most))
+    found = np.zeros(len(spread))
+    for places in parts:
+        own = rows.points.take(places[_spaced(len(places), most)])
+        pairs = len(own) * (len(own) - 1)
+
+        def mean(x: Points, y: Points, pairs: int = pairs) -> float:
+            K = kernel.evaluate(DensePairs(x, y))
+            return float(K.sum() - np.trace(K)) / pairs
+
+        for column, by in enumerate(deviations * spread):
+            other = moved(own, column, by)
+            found[column] += (mean(own, own) + mean(other, other) - 2.0 * mean(own, other)) / len(parts)
+    return found
+
+
+def mmd_of_shift(kernel: Kernel, rows: Variable, deviations: float) -> tuple[float, str]:
+    """Return MMD between rows and the same rows moved in one column, of the column in which it is least, and that."""
+    squares = squared_mmds(kernel, rows, deviations)
+    column = least_seen(squares)
+    if column is None:
+        raise UsageError(
+            f"a shift in standard deviations is one of a column of numbers, and {str(kernel)!r} sees none",
+            hint="give an MMD, such as 0.1",
+            code="usage.margin",
+        )
+    return math.sqrt(squares[column]), rows.numeric_names[column]
+
+
+def _spaced(n: int, most: int) -> NDArray[np.intp]:
+    """Return at most so many places, as far apart as can be."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.intp)
+
+
+def least_seen(squares: Array) -> int | None:
+    """Return the column in which a shift is seen least; None where the kernel sees none at all."""
+    seen = np.flatnonzero(squares > 1e-9 * max(float(squares.max(initial=0.0)), 1e-300))
+    return int(seen[np.argmin(squares[seen])]) if len(seen) else None
+
+
+def smallest_shift(
+    family: Family, measure: Kernel, rows: Variable, sizes: Sequence[int], *, options: Options, alpha: float
+) -> SmallestShift | None:
+    """Return the smallest shift of one column that a test of so many rows finds with power 0.8, or None where there is none.
+
+    Of the column in which `measure` sees it least. A part of the rows is moved, by shifts that are as many standard errors
+    there. Cost: O(F (s^2 p + R b^2)) time for s <= 800 rows in b <= 200 blocks.
+    """
+    column = least_seen(squared_mmds(measure, rows, 1.0, FEWEST)) if rows.numeric_names else None
+    if column is None:
+        return None
+    part = _part(rows, sizes, options.seed)
+    (n_x, n_y), spread = part.sizes, float(deviations_within(rows)[column])
+    error = math.sqrt(1.0 / n_x + 1.0 / n_y)
+    # So small products are slower on several threads.
+    with one_blas_thread():
+        test = MovedTest(part, family, options, alpha)
+        guess = GUESS * spread * error * len(rows.numeric_names) ** 0.25
+        by = None if test.reached is None else _reached(lambda by: test.power(column, by), guess, alpha)
+    if by is None:
+        return None
+    deviations = by / spread * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
+    return SmallestShift(deviations, rows.numeric_names[column], POWER)
+
+
+def size_work(sample: Sample, kernels: Sequence[Kernel]) -> Step:
+    """Return what the size of a difference takes, or the shift that would have been found: one or the other."""
+    n, count = len(sample.points), float(len(kernels))
+    s, blocks = 2.0 * min(max(n // 8, PART[0]), PART[1], n), 2.0 * PART[0]
+    drawn = float(min(n, SAMPLED))
+    one = work_of_values(kernels[:1], sample.points)
+    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"product": 2.0 * drawn**3, "entry": 20.0 * drawn**2})
+    tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
+    shift = added(tried, {"product": count * (2.0 + ROUNDS / 2) * RELABELLINGS * blocks**2})
+    what = "the size of the difference, or the shift that would have been found"
+    return Step.of(what, lambda _: 8.0 * max(4.0 * s**2, 5.0 * drawn**2), shift, added(sized, shift))
+
+
+class MovedTest:
+    """A family that judges two samples under relabellings g, before and after the rows of X are moved.
+
+    `reached` is the score above which the test rejects at level alpha; None where no relabelling changes anything, or where
+    these are too few.
+    """
+
+    def __init__(self, part: Sample, family: Family, options: Options, alpha: float) -> None:
+        self.kernels = family.kernels
+        self.blocks = BlockedRows.of(part.labels, options.seed, part.design)
+        self.points = part.points.take(self.blocks.order)
+        most = min(max(RELABELLINGS, math.ceil(EXCEEDING / alpha)), MOST_RELABELLINGS)
+        labels = self.blocks.relabellings(most, options.seed)
+        # All that there are, in their order, or as many as were asked for.
+        labels = labels[_spaced(len(labels), most)]
+        fixed = np.broadcast_to(
+            self.blocks.in_x[self.blocks.free :], (len(labels), len(self.blocks.in_x) - self.blocks.free)
+        )
+        weights = own_weights(np.hstack([labels, fixed]).astype(np.float64), self.blocks)[0]
+        self.of_x, self.of_y = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
+        here = self._summed(self.points, self.points)
+        self.within, between = _forms(self.of_x, here, self.of_x, self.of_y)
+        (self.in_y,) = _forms(self.of_y, here, self.of_y)
+        values = self.within + self.in_y - 2.0 * between
+        self.seen = values.std(axis=1) > UNCHANGED * np.abs(values).max(axis=1)
+        # So many of the relabellings may reach the statistic where it is small enough to reject.
+        enough = math.floor(alpha * len(labels) * (1.0 + 1e-12))
+        self.reached: float | None = None
+        if enough and self.seen.any():
+            exponents = [one for one, used in zip(family.exponents, self.seen, strict=False) if used]
+            self.score = scorer(values[self.seen], options.judge, exponents)
+            self.reached = float(np.partition(self.score(values[self.seen]), -enough)[-enough])
+
+    def power(self, column: int, by: float) -> float:
+        """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
+        there = moved(self.points, column, by)
+        alike = self._alike(there)
+        in_x = self.within if alike else _forms(self.of_x, self._summed(there, there), self.of_x)[0]
+        (between,) = _forms(self.of_x, self._summed(there, self.points), self.of_y)
+        scored = self.score((in_x + self.in_y - 2.0 * between)[self.seen])
+        return float(np.mean(scored > (math.inf if self.reached is None else self.reached)))
+
+    def _summed(self, x: Points, y: Points) -> list[Array]:
+        """Return the sums of each kernel over pairs of blocks."""
+        pairs, starts = DensePairs(x, y), self.blocks.starts[:-1]
+        pairs.halve_bandwidths()
+        return [np.add.reduceat(np.add.reduceat(one.evaluate(pairs), starts), starts, axis=1) for one in self.kernels]
+
+    def _alike(self, there: Points) -> bool:
+        """Whether all kernels are of differences: rows that are moved together are to each other what they were."""
+        pairs = [DensePairs(some, some) for some in (one.take(slice(0, FEW)) for one in (self.points, there))]
+        values = ([one.evaluate(some) for some in pairs] for one in self.kernels)
+        return all(np.allclose(one, other, rtol=1e-6, atol=1e-9) for one, other in values)
+
+
+def _forms(left: Array, matrices: Sequence[Array], *right: Array) -> list[Array]:
+    """Return left' M right of each row of weights, for each of several matrices, shape (F, R)."""
+    products = [left @ one for one in matrices]
+    return [np.stack([np.einsum("gb,gb->g", one, other) for one in products]) for other in right]
+
+
+def _part(rows: Variable, sizes: Sequence[int], seed: int) -> Sample:
+    """Return a part of the rows as two samples, with whole units of a design; rows that tell of no sample as two at random."""
+    most = min(max(sum(sizes) // 8, PART[0]), PART[1])
+    rng = np.random.default_rng((seed, STREAM))
+    if not isinstance(rows, Sample):
+        n_x, n_y = (min(size, most, len(rows.points) // 2) for size in sizes)
+        some = rng.permutation(len(rows.points))[: n_x + n_y]
+        told = {one.name: getattr(rows, one.name) for one in fields(rows)} | {"points": rows.points.take(some)}
+        return Sample(**told, labels=(np.arange(n_x + n_y) < n_x).astype(np.uint8), origin=some)
+    design, labels = rows.design, rows.labels
+    units = np.arange(len(labels)) if design is None else design.units
+    order = rng.permutation(int(units.max()) + 1)[units]
+    # The place in a random order of the last unit that is taken, so that about as many rows are.
+    last = [
+        np.sort(order[labels == label])[min(size, most) - 1]
+        for label, size in zip((0, 1), rows.sizes[::-1], strict=True)
+    ]
+    if design is not None and design.swaps:
+        last = [min(last)] * 2
+    kept = np.flatnonzero(order <= np.array(last)[labels])
+    if design is not None:
+        units, strata = (np.unique(one[kept], return_inverse=True)[1] for one in (design.units, design.strata))
+        design = Design(units, strata, design.swaps, design.words)
+    return replace(rows.take(kept), labels=labels[kept], origin=rows.origin[kept], design=design)
+
+
+def _reached(power: Callable[[float], float], by: float, alpha: float) -> float | None:
+    """Return the shift at which a power is reached; the probit of a power is about a line in the square of the shift."""
+    from statistics import NormalDist  # noqa: PLC0415 - 3 ms that only this needs
+
+    probit = NormalDist().inv_cdf
+    wanted, low, high = probit(POWER), (0.0, probit(alpha)), (math.inf, math.inf)
+    for _ in range(ROUNDS):
+        found, square = power(by), by**2
+        point = square, probit(min(max(found, 0.01), 0.99))
+        # From what was known before, on the other side, through this point.
+        (a, p), (b, q) = (point, high) if found < POWER else (low, point)
+        low, high = (point, high) if found < POWER else (low, point)
+        if b == math.inf:
+            square = a * FARTHEST
+        elif found > NEARLY_SURE:
+            # It says only that the shift is too large.
+            square = max(b / FARTHEST, (a + b) / 2.0 if a else 0.0)
+        else:
+            square = a + (b - a) * (wanted - p) / (q - p)
+        by = math.sqrt(square)
+        if abs(found - POWER) < NEAR_ENOUGH:
+            return by
+    return by if high[0] < math.inf else None

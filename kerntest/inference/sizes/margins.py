@@ -1,0 +1,256 @@
+"""How large MMD is under a kernel chosen beforehand: bounds, an interval, and whether it is within a margin.
+
+With Delta = mu_P - mu_Q and eps the error of its estimate, of covariance C, the unbiased estimate of MMD^2 is |Delta + eps|^2
+less the mean of |eps|^2. For a Gaussian eps that has the cumulants (Imhof 1961, for quadratic forms)
+
+    k1 = MMD^2,    k2 = 4 <Delta, C Delta> + 2 tr C^2,    k3 = 24 <Delta, C^2 Delta> + 8 tr C^3
+
+whatever MMD is, 0 too, where the first terms vanish and the normal law of large samples does not hold. Its law is the
+Pearson III curve of these, and a bound of MMD is the number at which the observed estimate is a quantile: the tests of
+equivalence of Liu and Gandy (2026), with the critical value of the law at the margin itself.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from kerntest.errors import UsageError, option, shown_argument
+from kerntest.kernels.base import DensePairs
+from kerntest.report.results.two_sample_record import Interval, Margin, MinimumEffect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from kerntest.inference.sides import Sample
+    from kerntest.inference.statistic import Effect
+    from kerntest.kernels.base import Array, Kernel
+
+Answered: TypeAlias = "dict[str, MinimumEffect | Margin]"
+
+# What hangs on pairs and triples of rows comes from so many rows of both tables, or all: of more it matters little.
+SAMPLED = 1000
+# Tells its draws from other streams of the same seed.
+STREAM = 7
+# An interval is given where MMD^2 is above so many of its standard errors.
+ENOUGH_ERRORS = 4.0
+# Products with the square of a matrix that find its largest eigenvalue, to a few percent.
+POWERS = 6
+# Halvings of an interval that holds a bound.
+HALVINGS = 60
+# Below this quantile where distributions are equal, an estimate is unusual: one standard deviation of a normal law.
+USUAL = 0.16
+
+
+class Asked(NamedTuple):
+    """What is asked of the size of a difference: the margin within which samples are the same, or the smallest effect that matters.
+
+    Each an MMD, or a text such as "0.2sd": that of a shift of one column by so many standard deviations.
+    """
+
+    margin: float | str | None = None
+    min_effect: float | str | None = None
+
+    def check(self) -> None:
+        """Refuse what is no number, or both."""
+        for name, value in self._asdict().items():
+            if value is not None:
+                _amount(name, value)
+        if self.margin is not None and self.min_effect is not None:
+            raise UsageError(
+                f"{option('margin')} and {option('min-effect')} exclude each other",
+                hint=f"{option('min-effect')} asks whether the difference is surely as large, {option('margin')} also whether it "
+                "is surely smaller",
+                code="usage.margin",
+            )
+
+    def names(self) -> Iterator[str]:
+        """Yield the options that were given."""
+        yield from (option(name.replace("_", "-")) for name, value in self._asdict().items() if value is not None)
+
+    def answered(
+        self, law: Law, measure: Kernel, shifts: Callable[[float], tuple[float, str]], alpha: float
+    ) -> Answered:
+        """Return the records of what was asked; `shifts` gives the MMD of a shift, and the column it is of."""
+        given = self.margin if self.margin is not None else self.min_effect
+        if given is None:
+            return {}
+        name = "margin" if self.margin is not None else "min_effect"
+        amount, is_shift = _amount(name, given)
+        least, column = shifts(amount) if is_shift else (amount, None)
+        mmd, lower = math.sqrt(max(law.estimate, 0.0)), law.bound(1.0 - alpha)
+        told: Any = {"asked": str(given), "column": column, "kernel": str(measure), "mmd": mmd, "lower_bound": lower}
+        if self.margin is None:
+            error = math.sqrt(law.variance(mmd)) / 2.0 / mmd if mmd > 0 else None
+            found = MinimumEffect(minimum=least, standard_error=error, reached=lower >= least, **told)
+            return {"minimum_effect": found}
+        upper = law.bound(alpha)
+        verdict = "same" if upper < least else "differ" if lower > least else "undecided"
+        return {"margin": Margin(margin=least, upper_bound=upper, verdict=verdict, **told)}
+
+
+def _amount(name: str, value: float | str) -> tuple[float, bool]:
+    """Return a margin as a number, and whether it is one of standard deviations."""
+    text = str(value).strip().casefold()
+    try:
+        number = float(text.removesuffix("sd"))
+    except ValueError:
+        number = math.nan
+    if isinstance(value, bool) or not 0 < number < math.inf:
+        raise UsageError(
+            f"{name} must be positive and finite, or standard deviations such as '0.2sd', not {shown_argument(value)}",
+            hint="an MMD lies between 0 and 1.4; '0.2sd' is that of a shift of one column by 0.2 standard deviations",
+            code=f"usage.{name}",
+        )
+    return number, text.endswith("sd")
+
+
+class Errors(NamedTuple):
+    """What the errors of both mean embeddings are like.
+
+    `square` and `cube` are tr C^2 and tr C^3, `largest` the largest eigenvalue of C, `twice` <D, C^2 D> for the estimate D of
+    Delta. `freedom` is how many degrees the variance has (Welch 1947), `relative` the standard deviation of the logarithm
+    of the squared effect size in that of the logarithm of MMD^2.
+    """
+
+    square: float
+    cube: float
+    largest: float
+    twice: float
+    freedom: float
+    relative: float = 1.0
+
+
+class Law:
+    """The law of the unbiased estimate of MMD^2, as far as the observed one, `found`, and its errors tell it.
+
+    <Delta, C Delta> / MMD^2 is taken from the estimates of both, at most the largest eigenvalue of C: that it adds the
+    errors of Delta errs on the safe side, where MMD is small.
+    """
+
+    def __init__(self, found: Effect, errors: Errors) -> None:
+        self.estimate, self.errors = found.unbiased, errors
+        above = max(found.unbiased, np.finfo(np.float64).tiny)
+        self.once = min(found.variance / 4.0 / above, errors.largest)
+        self.twice = min(errors.twice / above, errors.largest * self.once)
+
+    def variance(self, mmd: float) -> float:
+        """Return k2."""
+        return 4.0 * self.once * mmd**2 + 2.0 * self.errors.square
+
+    def quantile(self, mmd: float, level: float) -> float:
+        """Return the quantile of the estimate, by Wilson and Hilferty (1931) and with Student's for the normal one."""
+        from statistics import NormalDist  # noqa: PLC0415 - 3 ms that only this needs
+
+        variance, z = self.variance(mmd), NormalDist().inv_cdf(level)
+        z *= 1.0 + (z**2 + 1.0) / (4.0 * self.errors.freedom)
+        skewness = (24.0 * self.twice * mmd**2 + 8.0 * self.errors.cube) / variance**1.5 if variance > 0 else 0.0
+        if skewness > 0:
+            z = 2.0 / skewness * (max(1.0 + skewness * z / 6.0 - skewness**2 / 36.0, 0.0) ** 3 - 1.0)
+        return mmd**2 + math.sqrt(variance) * z
+
+    def bound(self, level: float) -> float:
+        """Return the MMD of which the estimate is the quantile, or 0: an upper bound of MMD for a small level.
+
+        Of an estimate far below what equal distributions give, which says no more than that they are equal, the upper bound is
+        that of the least of one standard deviation (Cowan et al. 2011, "Power-constrained limits").
+        """
+        estimate = max(self.estimate, self.quantile(0.0, USUAL)) if level < USUAL else self.estimate
+        below, above = 0.0, math.sqrt(max(self.estimate, 0.0)) + math.sqrt(self.variance(0.0)) + self.errors.largest
+        while self.quantile(above, level) < estimate:
+            below, above = above, 2.0 * above
+        for _ in range(HALVINGS):
+            middle = (below + above) / 2.0
+            below, above = (middle, above) if self.quantile(middle, level) < estimate else (below, middle)
+        return below
+
+    def interval(self, found: Effect, kernel: Kernel, alpha: float) -> Interval:
+        """Return the interval of MMD and of the effect size at level 1 - alpha, where MMD^2 is far enough from 0."""
+        mmd = math.sqrt(max(self.estimate, 0.0))
+        deviation = math.sqrt(self.variance(mmd))
+        ratio = self.estimate / deviation if deviation > 0 else None
+        told = Interval(str(kernel), 1.0 - alpha, mmd, found.effect_size, ratio)
+        if ratio is None or ratio <= ENOUGH_ERRORS:
+            return told
+        low, high = self.bound(1.0 - alpha / 2.0), self.bound(alpha / 2.0)
+        sizes = (found.effect_size * (one / mmd) ** self.errors.relative for one in (low, high))
+        least, most = (min(size, 1.0) for size in sizes)
+        return replace(told, lower=low, upper=high, effect_size_lower=least, effect_size_upper=most)
+
+
+def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Errors:
+    """Return what the errors of mean embeddings are like, from what a kernel found in two samples.
+
+    With w_i the weight of row i in the difference of means, units u (rows, clusters, pairs), k~ the kernel less its means over
+    the rows of each cell (a sample, or a stratum of one), and f the witness function,
+
+        G_uv = sum_{i in u, j in v} w_i w_j k~(i, j),    d_u = sum_{i in u} w_i (f_i - its mean in the cell)
+
+    tr C^2 = sum_{u != v} G_uv^2, <D, C^2 D> = sum_{u != v} d_u G_uv d_v, and so on. Cost: O(s^2 p + s^3) time and O(s^2)
+    memory for s <= 1,000 units.
+    """
+    labels, design, n = sample.labels.astype(np.intp), sample.design, len(sample.labels)
+    units, strata = (np.arange(n), np.zeros(n, dtype=np.intp)) if design is None else (design.units, design.strata)
+    cells = 2 * strata + labels
+    counts = np.bincount(cells).astype(np.float64)
+    shares = counts[::2] * counts[1::2] / (counts[::2] + counts[1::2])
+    signed = np.stack([-shares, shares], axis=1).ravel() / shares.sum() / counts
+    # Units are drawn of each cell, of pairs of all, and stand for all of it.
+    _, first, units = np.unique(units, return_index=True, return_inverse=True)
+    groups = strata[first] if design is not None and design.swaps else cells[first]
+    chosen = _drawn(groups, seed)
+    in_group, drawn = np.bincount(groups).astype(np.float64), np.maximum(np.bincount(groups[chosen]), 1.0)
+    kept = np.isin(units, chosen)
+    cell, unit = cells[kept], np.searchsorted(chosen, units[kept])
+    group = groups[chosen]
+    member, of_unit = np.eye(len(counts))[cell], np.eye(len(chosen))[unit]
+    freedom = drawn / np.maximum(drawn - 1.0, 1.0) * in_group / drawn
+    weights = signed[cell] * np.sqrt(freedom)[group][unit]
+
+    def centred(values: Array) -> Array:
+        return np.asarray(values - (member / member.sum(axis=0)).T.dot(values)[cell])
+
+    points = sample.points.take(np.flatnonzero(kept))
+    K = kernel.evaluate(DensePairs(points, points))
+    slopes = of_unit.T @ (weights * centred(found.witness[kept]))
+    G = of_unit.T @ (centred(centred(K).T) * weights[:, None] * weights) @ of_unit
+    np.fill_diagonal(G, 0.0)
+    squared = G @ G
+    vector = squared[:, int(np.argmax(np.diagonal(squared)))]
+    for _ in range(POWERS):
+        vector = squared @ (vector / (np.abs(vector).max() or 1.0))
+    norm = float(vector @ vector)
+    spread = np.bincount(group, weights=np.square(slopes), minlength=len(in_group))
+    degrees = float((np.square(spread) / np.maximum(in_group - 1.0, 1.0)).sum())
+    # How the norm of the kernel matrix, centred over all rows, varies: rows that stand for others weigh as much as these.
+    share = counts[cell] / member.sum(axis=0)[cell] / n
+    means = K @ share
+    squares = np.square(K - means[:, None] - means + share @ means) @ share
+    own = of_unit.T @ centred(squares) * np.sqrt(in_group / drawn)[group] * 2.0 / n / (share @ squares or 1.0)
+    square, linear = float(np.trace(squared)), float(np.square(slopes).sum())
+    ratio = float(np.square(2.0 * slopes - found.unbiased * own / 2.0).sum())
+    return Errors(
+        square,
+        cube=max(float((squared * G).sum()), 0.0),
+        largest=math.sqrt(float(vector @ squared @ vector) / norm) if norm > 0 else 0.0,
+        twice=max(float(slopes @ G @ slopes), 0.0),
+        freedom=spread.sum() ** 2 / degrees if degrees > 0 else math.inf,
+        relative=math.sqrt((2.0 * square + ratio) / (2.0 * square + 4.0 * linear)) if square + linear > 0 else 1.0,
+    )
+
+
+def _drawn(groups: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
+    """Return about `SAMPLED` units in ascending order, as many of each group as it has, and two of each at least."""
+    counts = np.bincount(groups)
+    enough = min(SAMPLED, len(groups))
+    most = bisect_left(range(int(counts.max()) + 1), enough, key=lambda m: int(np.minimum(counts, m).sum()))
+    order = np.random.default_rng((seed, STREAM)).permutation(len(groups))
+    order = order[np.argsort(groups[order], kind="stable")]
+    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.sort(order[place < max(most, 2)])

@@ -1,0 +1,319 @@
+"""How large a difference is: margins, intervals, and the shift that a test would have found."""
+
+import math
+import re
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import bdtr, bdtrc, ndtri
+from tolerances import assert_close
+
+from kerntest import mmd_test
+from kerntest.engines.engine import Engine
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.inference.relabelling.designs import Design
+from kerntest.inference.sides import Sample
+from kerntest.inference.sizes import margins
+from kerntest.inference.sizes.margins import Errors, Law, errors_of
+from kerntest.inference.statistic import Effect, discrepancy
+from kerntest.kernels.base import Points
+from kerntest.kernels.text import parse_kernel
+
+# A correct procedure fails a check of shares below with this probability at most.
+FALSE_ALARM = 1e-6
+FEW = {"permutations": 20, "threads": 1}
+
+
+def normals(rows, columns=1, *, shift=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(rows, columns)), rng.normal(size=(rows, columns))
+    y[:, 0] += shift
+    return x, y
+
+
+def mmd_of_normals(shift, bandwidth=1.0):
+    """Return MMD between N(0, 1) and N(shift, 1) under a Gaussian kernel: the integral is one of Gaussians."""
+    variance = bandwidth**2 + 2.0
+    return math.sqrt(2 * bandwidth / math.sqrt(variance) * (1 - math.exp(-(shift**2) / 2 / variance)))
+
+
+def shift_of(mmd, bandwidth=1.0):
+    variance = bandwidth**2 + 2.0
+    return math.sqrt(-2 * variance * math.log(1 - mmd**2 * math.sqrt(variance) / bandwidth / 2))
+
+
+# Looks inside: the moments behind a bound are in no record.
+@pytest.mark.parametrize("design", ["none", "clusters", "pairs", "strata"])
+def test_the_errors_of_mean_embeddings_are_those_of_double_sums(design):
+    rng = np.random.default_rng(3)
+    labels = np.r_[np.ones(8), np.zeros(10)].astype(np.uint8)
+    points, rows = Points.of(rng.normal(size=(18, 2))), np.arange(18)
+    units, strata, made = rows, np.zeros(18, dtype=np.intp), None
+    if design == "clusters":
+        units = np.array([0, 0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 5, 6, 7, 7, 7, 7])
+        made = Design(units, strata, swaps=False, words="")
+    elif design == "pairs":
+        labels, units = np.r_[np.ones(9), np.zeros(9)].astype(np.uint8), np.r_[0:9, 0:9]
+        made = Design(units, strata, swaps=True, words="")
+    elif design == "strata":
+        strata = np.r_[np.zeros(5), np.ones(3), np.zeros(4), np.ones(6)].astype(np.intp)
+        made = Design(units, strata, swaps=False, words="")
+    sample = Sample(points, np.zeros(2), np.ones(2), ("a", "b"), (), labels=labels, origin=rows, design=made)
+    kernel = parse_kernel("gaussian(1)")
+    found = discrepancy(kernel, points, labels, Engine(1), made)
+    got = errors_of(kernel, sample, found, seed=0)
+    cells = (2 * strata + labels).tolist()
+    sizes = {c: cells.count(c) for c in cells}
+    of_cell = {c: len({u for u, d in zip(units, cells, strict=True) if d == c}) for c in cells}
+    if design == "pairs":
+        of_cell = dict.fromkeys(cells, 9)
+    shares = {s: sizes[2 * s] * sizes[2 * s + 1] / (sizes[2 * s] + sizes[2 * s + 1]) for s in strata.tolist()}
+    weights = [
+        (1 if c % 2 else -1)
+        * shares[c // 2]
+        / sum(shares.values())
+        / sizes[c]
+        * math.sqrt(of_cell[c] / (of_cell[c] - 1))
+        for c in cells
+    ]
+    K = [[naive.gaussian(a, b) for b in points.numeric.tolist()] for a in points.numeric.tolist()]
+    square, cube, twice = naive.embedding_errors(K, cells, weights, units.tolist(), found.witness.tolist())
+    assert_close([got.square, got.cube, got.twice], [square, max(cube, 0.0), max(twice, 0.0)], condition=10)
+    # Of a symmetric matrix whose diagonal is 0: at most the Frobenius norm, at least the cube over the square.
+    assert cube / square - 1e-12 <= got.largest <= math.sqrt(square) + 1e-12
+
+
+# Looks inside: at sizes where all rows could be taken, so that a part can be compared with them.
+def test_the_errors_of_many_rows_are_told_by_a_part_of_them(monkeypatch):
+    rng = np.random.default_rng(1)
+    numeric = rng.normal(size=(900, 2))
+    numeric[:200] += [0.5, 0.0]
+    labels = (np.arange(900) < 200).astype(np.uint8)
+    sample = Sample(Points.of(numeric), np.zeros(2), np.ones(2), ("a", "b"), (), labels=labels, origin=np.arange(900))
+    kernel = parse_kernel("gaussian(1.5)")
+    found = discrepancy(kernel, sample.points, labels, Engine(1))
+    every = errors_of(kernel, sample, found, seed=0)
+    monkeypatch.setattr(margins, "SAMPLED", 450)
+    part = errors_of(kernel, sample, found, seed=0)
+    assert part.square != every.square
+    np.testing.assert_allclose(part, every, rtol=0.25)
+
+
+# Looks inside: the law is closed in its moments.
+def test_a_bound_is_where_the_estimate_is_a_quantile():
+    errors = Errors(square=1e-6, cube=1e-10, largest=2e-4, twice=1e-8, freedom=1e9)
+    law = Law(Effect(0.01, 0.011, 0.2, 4e-6), errors)
+    for level in (0.025, 0.05, 0.95, 0.975):
+        bound = law.bound(level)
+        assert law.quantile(bound, level) == pytest.approx(0.01, rel=1e-9)
+        # Without skewness it is normal: Student's quantile is the normal one for so many degrees.
+        normal = Law(Effect(0.01, 0.011, 0.2, 4e-6), errors._replace(cube=0.0, twice=0.0))
+        bound = normal.bound(level)
+        off = (0.01 - bound**2) / math.sqrt(normal.variance(bound))
+        assert off == pytest.approx(float(ndtri(level)), rel=1e-6)
+    # Whatever the estimate is, an upper bound is above 0, and a lower one not below.
+    for estimate in (-1.0, -1e-3, 0.0):
+        law = Law(Effect(estimate, 0.0, 0.0, 1e-7), errors)
+        assert law.bound(0.95) == 0.0
+        assert 0.0 < law.bound(0.05) < 0.1
+
+
+def tried(repetitions, rows, shift, margin, seed=0):
+    """Return the verdicts of a margin, and the intervals, of independent data sets."""
+    found = []
+    for place in range(repetitions):
+        x, y = normals(rows, shift=shift, seed=(seed, place))
+        found.append(mmd_test(x, y, kernel="gaussian(1)", scale="none", margin=margin, **FEW))
+    return [one.margin.verdict for one in found], [one.interval for one in found]
+
+
+@pytest.mark.parametrize(("rows", "margin"), [(50, 0.2), (100, 0.4)])
+def test_at_the_margin_neither_verdict_is_given_more_often_than_alpha(rows, margin):
+    verdicts, _ = tried(150, rows, shift_of(margin), margin)
+    for verdict in ("same", "differ"):
+        # The share of so many or more.
+        assert bdtrc(max(verdicts.count(verdict), 1) - 1, 150, 0.05) > FALSE_ALARM
+
+
+def test_beyond_the_margin_and_within_it_the_verdict_is_clear():
+    assert tried(20, 400, 0.0, 0.3)[0] == ["same"] * 20
+    assert tried(20, 400, shift_of(0.45), 0.2)[0] == ["differ"] * 20
+    assert tried(20, 60, shift_of(0.2), 0.2)[0].count("undecided") >= 12
+
+
+def test_an_interval_covers_where_there_is_one():
+    mmd = 0.55
+    _, intervals = tried(120, 200, shift_of(mmd), 0.1)
+    given = [one for one in intervals if one.lower is not None]
+    assert len(given) > 110
+    assert all(one.lower < one.mmd < one.upper and one.standard_errors > 4 for one in given)
+    covered = sum(one.lower <= mmd <= one.upper for one in given)
+    assert bdtr(covered, len(given), 0.95) > FALSE_ALARM
+    assert all(one.effect_size_lower < one.effect_size < one.effect_size_upper for one in given)
+    x, y = normals(5000, shift=shift_of(mmd), seed=7)
+    effect = mmd_test(x, y, kernel="gaussian(1)", scale="none", **FEW).effect_size
+    covered = sum(one.effect_size_lower <= effect <= one.effect_size_upper for one in given)
+    assert bdtr(covered, len(given), 0.95) > FALSE_ALARM
+
+
+def test_near_0_there_is_no_interval_and_the_report_says_so():
+    x, y = normals(100, shift=0.45, seed=4)
+    found = mmd_test(x, y)
+    assert found.reject
+    assert found.interval.standard_errors < 4
+    assert found.interval.lower is found.interval.upper is found.interval.effect_size_lower is None
+    assert "none: MMD^2 is within four standard errors of 0" in " ".join(str(found).split())
+    assert mmd_test(*normals(100, seed=4)).interval is None
+
+
+def test_a_margin_in_standard_deviations_is_the_mmd_of_a_shift_of_one_column():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(30, 2)) * [1.0, 3.0], rng.normal(size=(30, 2)) * [1.0, 3.0] + [5.0, 0.0]
+    kernel = "gaussian(2)"
+    found = mmd_test(x, y, kernel=kernel, scale="none", margin="0.3sd", **FEW).margin
+    within = np.sqrt((x.var(axis=0, ddof=1) + y.var(axis=0, ddof=1)) / 2)
+    expected = [
+        math.sqrt(
+            np.mean(
+                [
+                    naive.mmd_of_a_shift(rows.tolist(), c, 0.3 * within[c], lambda a, b: naive.gaussian(a, b, 2.0)) ** 2
+                    for rows in (x, y)
+                ]
+            )
+        )
+        for c in (0, 1)
+    ]
+    assert_close(found.margin, min(expected))
+    assert (found.asked, found.column) == ("0.3sd", f"x{1 + int(np.argmin(expected))}")
+    # Of the formula for normals, and whatever the unit is.
+    x, y = normals(2000, seed=5)
+    near, far = (mmd_test(one, other, margin="0.5sd", **FEW).margin for one, other in ((x, y), (1000 * x, 1000 * y)))
+    assert_close(near.margin, far.margin)
+    bandwidth = float(near.kernel.removeprefix("gaussian(").rstrip(")")) * np.vstack([x, y]).std()
+    assert near.margin == pytest.approx(mmd_of_normals(0.5, bandwidth), rel=0.03)
+
+
+def test_sizes_hang_on_no_order_and_not_on_which_file_is_x():
+    x, y = normals(150, 3, shift=0.8, seed=6)
+    one = mmd_test(x, y, margin="0.4sd", **FEW)
+    order = np.random.default_rng(0).permutation(150)
+    for other in (mmd_test(y, x, margin="0.4sd", **FEW), mmd_test(x[order], y, margin="0.4sd", **FEW)):
+        for record in ("margin", "interval"):
+            first, second = (getattr(found, record).to_dict() for found in (one, other))
+            assert first.keys() == second.keys()
+            for name, value in first.items():
+                assert second[name] == (pytest.approx(value, rel=1e-8) if isinstance(value, float) else value)
+
+
+def test_the_smallest_effect_is_the_other_half_of_a_margin():
+    x, y = normals(300, 2, shift=0.7, seed=8)
+    margin, least = mmd_test(x, y, margin="0.2sd").margin, mmd_test(x, y, min_effect="0.2sd").minimum_effect
+    assert (least.minimum, least.lower_bound, least.column) == (margin.margin, margin.lower_bound, margin.column)
+    assert (margin.verdict, least.reached) == ("differ", True)
+
+
+def test_by_features_sizes_are_nearly_those_of_kernel_matrices():
+    x, y = normals(800, 2, shift=0.6, seed=9)
+    exact, features = (mmd_test(x, y, kernel="gaussian(1.5)", margin="0.2sd", method=m) for m in ("exact", "features"))
+    for name in ("margin", "lower_bound", "upper_bound"):
+        assert getattr(features.margin, name) == pytest.approx(getattr(exact.margin, name), rel=0.06)
+    for name in ("lower", "upper", "effect_size_lower", "effect_size_upper"):
+        assert getattr(features.interval, name) == pytest.approx(getattr(exact.interval, name), rel=0.06)
+    x, y = normals(800, 2, seed=10)
+    shifts = [mmd_test(x, y, method=method).smallest_shift for method in ("exact", "features")]
+    assert shifts[1].standard_deviations == pytest.approx(shifts[0].standard_deviations, rel=0.25)
+
+
+def test_designs_have_margins_too():
+    rng = np.random.default_rng(11)
+    case = np.arange(120)
+    base = rng.normal(size=120)
+    before, after = (pd.DataFrame({"case": case, "v": base + rng.normal(size=120) * 0.1}) for _ in range(2))
+    # What cases differ in is in both files: with pairs it is no noise.
+    paired, alone = (
+        mmd_test(before, after, margin=0.1, **how).margin for how in ({"paired": "case"}, {"columns": "v"})
+    )
+    assert paired.verdict == "same"
+    assert paired.upper_bound < alone.upper_bound
+    rows = pd.DataFrame({"shop": np.repeat(np.arange(40), 10), "v": np.repeat(rng.normal(size=40), 10)})
+    rows["v"] += rng.normal(size=400) * 0.1
+    x, y = rows[:200], rows[200:]
+    clustered, alone = (mmd_test(x, y, margin=0.3, **how).margin for how in ({"cluster": "shop"}, {"columns": "v"}))
+    assert clustered.upper_bound > 1.5 * alone.upper_bound
+    with pytest.raises(UndecidedError, match="margin= takes the standard error"):
+        mmd_test(before, after, strata="case", margin=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 0.1, "min_effect": 0.1}, "exclude each other"),
+        ({"margin": 0.0}, "margin must be positive"),
+        ({"margin": "0.2 m"}, "margin must be positive"),
+        ({"min_effect": "-1sd"}, "min_effect must be positive"),
+        ({"margin": math.inf}, "margin must be positive"),
+        ({"margin": True}, "margin must be positive"),
+    ],
+)
+def test_bad_margins_are_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        mmd_test(*normals(20), **options)
+
+
+def test_a_margin_of_several_samples_or_of_no_number_is_refused():
+    frame = pd.DataFrame({"g": ["a", "b", "c"] * 20, "v": np.arange(60.0)})
+    with pytest.raises(UsageError, match="margin= is about two samples"):
+        mmd_test(frame, by="g", margin=0.1)
+    words = pd.DataFrame({"w": ["u", "v", "w", "x"] * 10})
+    with pytest.raises(UsageError, match="is one of a column of numbers"):
+        mmd_test(words, words[::-1], margin="0.2sd")
+    assert mmd_test(words, words[::-1], margin=0.3).margin.column is None
+
+
+# What a test that found nothing would have found
+
+
+def test_a_test_that_finds_nothing_says_what_it_would_have_found():
+    found = mmd_test(*normals(100, 2, seed=12))
+    shift = found.smallest_shift
+    assert not found.reject
+    assert shift.power == 0.8
+    assert re.search(
+        r"A shift of any one column by 0\.\d+ standard deviations is found with 80 % power", found.decision
+    )
+    assert mmd_test(*normals(100, 2, shift=2, seed=12)).smallest_shift is None
+    assert mmd_test(*normals(100, 2, seed=12), margin=0.1).smallest_shift is None
+    words = pd.DataFrame({"w": ["u", "v"] * 20})
+    assert mmd_test(words, words).smallest_shift is None
+    # More rows find less; pairs of many are corrected.
+    more = mmd_test(*normals(400, 2, seed=12)).smallest_shift
+    assert more.standard_deviations < 0.7 * shift.standard_deviations
+    frame = pd.DataFrame({"g": np.repeat(["a", "b", "c"], 100), "v": np.random.default_rng(0).normal(size=300)})
+    groups = mmd_test(frame, by="g")
+    assert all(pair.smallest_shift > 0.3 for pair in groups.pairs)
+    assert "in each pair" in groups.decision
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "gaussian", "bandwidth": "median"},
+        {"null": "moments", "kernel": "gaussian"},
+        {"judge": "smallest"},
+    ],
+    ids=["auto", "one kernel", "moments", "smallest"],
+)
+def test_the_shift_is_found_as_often_as_is_said(options):
+    claimed = [mmd_test(*normals(60, 2, seed=(13, k)), alpha=0.05, **options).smallest_shift for k in range(8)]
+    shift = float(np.median([one.standard_deviations for one in claimed if one is not None]))
+    powers = {}
+    for factor in (0.75, 1.25):
+        data = (normals(60, 2, shift=factor * shift, seed=(14, k)) for k in range(60))
+        powers[factor] = sum(mmd_test(*one, **options).reject for one in data)
+    # Right within a quarter.
+    assert bdtrc(powers[0.75] - 1, 60, 0.8) > FALSE_ALARM
+    assert bdtr(powers[1.25], 60, 0.8) > FALSE_ALARM
+    assert powers[0.75] < powers[1.25]
