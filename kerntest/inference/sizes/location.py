@@ -257,16 +257,16 @@ def _reached(power: Callable[[float], float], by: float, alpha: float) -> float 
     for _ in range(ROUNDS):
         found, square = power(by), by**2
         point = square, probit(min(max(found, 0.01), 0.99))
-        # From what was known before, on the other side, through this point.
-        (a, p), (b, q) = (point, high) if found < POWER else (low, point)
-        low, high = (point, high) if found < POWER else (low, point)
-        if b == math.inf:
-            square = a * FARTHEST
+        if found < POWER and high[0] == math.inf and POWER - found >= NEAR_ENOUGH:
+            low, square = point, square * FARTHEST
         elif found > NEARLY_SURE:
             # It says only that the shift is too large.
-            square = max(b / FARTHEST, (a + b) / 2.0 if a else 0.0)
+            high, square = point, max(square / FARTHEST, (low[0] + square) / 2.0 if low[0] else 0.0)
         else:
+            # Through what was known before, on the other side if there is something, and this point.
+            (a, p), (b, q) = (point, high) if found < POWER and high[0] < math.inf else (low, point)
             square = a + (b - a) * (wanted - p) / (q - p)
+            low, high = (point, high) if found < POWER else (low, point)
         by = math.sqrt(square)
         if abs(found - POWER) < NEAR_ENOUGH:
             return by
