@@ -198,8 +198,8 @@ def _margin(margin: two_sample_record.Margin) -> str:
 def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
     """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
     if interval.lower is None or interval.upper is None:
-        errors = "has no standard error" if interval.standard_errors is None else "is within four standard errors of 0"
-        return [("interval", f"none: MMD^2 {errors}, {_under(interval.kernel, kernel)}")]
+        errors = "has no standard error" if interval.standard_errors is None else "is within 4 standard errors of 0"
+        return [("interval", f"none: by the kernel chosen beforehand MMD^2 {errors}")]
     ends = number(interval.lower), number(interval.upper)
     sizes = number(interval.effect_size_lower or 0.0), number(interval.effect_size_upper or 0.0)
     level = f"{percent(interval.level)}: MMD {' to '.join(ends)}, effect size {' to '.join(sizes)}"
