@@ -33,7 +33,7 @@ MANUAL = Manual(
         "Choose the kernel and its bandwidth": "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel "
         "'gaussian(1.5)'",
         "Are they the same, but for less than a shift of one column by 0.3 standard deviations?": "kerntest mmd before.csv "
-        "same_week.csv --margin 0.3sd --fail-on differ,undecided",
+        "after.csv --margin 0.3sd --fail-on differ,undecided",
         "Where do they differ?": "kerntest mmd before.csv after.csv --explain --plot drift.png",
         "The smallest p-value of any of three bandwidths, corrected": "kerntest mmd gaussian.csv laplace.csv --kernel "
         "gaussian --bandwidth 0.2,0.5,1 --judge smallest",
