@@ -262,7 +262,7 @@ class Setting(NamedTuple):
         Elsewhere that many beside the program, or what the arrays of the tables take that were read.
         """
         if ALONE.get() and (resident := _resident_bytes()):
-            return resident + LIBRARY_BYTES
+            return resident + REPORT_BYTES + ("scipy.linalg" not in sys.modules) * SCIPY_BYTES
         if reckoned is None:
             reckoned = sum(array.nbytes for reference in self.read if (array := reference()) is not None)
         return PROGRAM_BYTES + reckoned
@@ -296,8 +296,8 @@ def engine_of(threads: int | None = None) -> Engine:
 _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 # What the program takes with its libraries, before there is any data; and the least that may be allowed.
 PROGRAM_BYTES, SMALLEST = 110 * 10**6, 2 * 10**8
-# What is loaded after a table has been read: more of scipy, and what reports are written with.
-LIBRARY_BYTES = 18 * 10**6
+# What is loaded after a table has been read: what reports are written with, and mostly scipy where it is not there yet.
+REPORT_BYTES, SCIPY_BYTES = 8 * 10**6, 15 * 10**6
 # What reading text takes besides the text itself, for each value: numbers, their text, and where their rows begin.
 BYTES_A_VALUE = 48
 

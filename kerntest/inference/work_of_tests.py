@@ -341,14 +341,15 @@ def swept_bytes(n: int, vectors: int, threads: int) -> float:
     return 8.0 * n * vectors * (2 * threads + SWEPT) + TILE_BYTES * threads
 
 
-def blocked_bytes(n: int, matrices: int, permutations: int, threads: int) -> float:
-    """Return the bytes that sums of so many matrices over blocks of rows take.
+def blocked_bytes(n: int, matrices: int, permutations: int, tiles: int) -> float:
+    """Return the bytes that sums of so many matrices over blocks of rows take, of which so many tiles are under way.
 
+    Of a tile distances and values are kept, and as much while one is summed.
     Relabellings are held while their statistics are found, and these twice while they are judged.
     """
     blocks = min(n, BLOCKS)
     relabelled = permutations * (8.0 * matrices + max(8.0 * matrices, blocks))
-    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + TILE_BYTES * threads
+    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 16.0 * TILE**2 * (1 + tiles)
 
 
 def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:
