@@ -16,16 +16,8 @@ from kerntest.inference.statistic import UNITS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
-from kerntest.matrices.factor import (
-    FEW_ROWS,
-    LEFT_OUT,
-    MOST_COLUMNS,
-    MOST_DIRECTIONS,
-    MOST_OF_SUM,
-    SAMPLED,
-    TOLERANCE,
-    expected_rank,
-)
+from kerntest.matrices import factor
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, TOLERANCE, expected_rank
 from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
 
 if TYPE_CHECKING:
@@ -76,11 +68,9 @@ class Step(NamedTuple):
     spared: float = 0.0
 
     @classmethod
-    def of(
-        cls, what: str, held: Callable[[int], float], work: Work, most: Work | None = None, spared: float = 0.0
-    ) -> Step:
-        """Return a step whose most is its least, where none is given."""
-        return cls(what, held, work, work if most is None else most, spared)
+    def sure(cls, what: str, held: Callable[[int], float], work: Work) -> Step:
+        """Return a step whose least is its most."""
+        return cls(what, held, work, work)
 
 
 def step_of_test(
@@ -110,9 +100,7 @@ def step_of_test(
 
     if statistic != "hsic":
         what = f"{counted} as products of few columns, under {permutations:,} random permutations"
-        low, high, columns = _spectral(sides, permutations, statistic)
-        # Of both sides the factor, what is made of it, and of that what is relabelled.
-        return Step.of(what, lambda _: 2.0 * factor_bytes(n, columns), low, high)
+        return _spectral(what, sides, permutations, statistic)
     if options.null != "permutation":
         # So many vectors a matrix is multiplied with at once, and the diagonal beside those of a cubic trace; in all more.
         probes = {"moments": 2, "pearson": 2, "spectral": 1}.get(options.null, 0)
@@ -127,37 +115,23 @@ def step_of_test(
             curve = swept_bytes(n, vectors + beside, threads) if vectors else 0.0
             return curve + (relabelled.held(threads) if again else 0.0)
 
-        return Step.of(f"{counted} in tiles, for the {options.null} null", held, added(work, again))
+        return Step.sure(f"{counted} in tiles, for the {options.null} null", held, added(work, again))
     if options.resampling == "random" and paired:
         what, held_pairs = f"{counted} whole, under {permutations:,} random permutations", float(whole or n) ** 2 / 2
         each = 2.0 * permutations * held_pairs
         moved = {"gather": 3.0 * second * each, "product": 4.0 * first * second * each}
-        return Step.of(what, lambda _: 16.0 * matrices * held_pairs, added(swept(1.0), moved))
+        return Step.sure(what, lambda _: 16.0 * matrices * held_pairs, added(swept(1.0), moved))
     if options.resampling == "random":
-        what, together = (
-            f"{counted} in tiles, under {permutations:,} random permutations",
-            min(TOGETHER_ROWS, permutations),
-        )
+        what = f"{counted} in tiles, under {permutations:,} random permutations"
+        together = min(TOGETHER_ROWS, permutations)
         sums = {"product": 2.0 * permutations * matrices * pairs}
         work = added(swept(-(-permutations // together)), sums)
-        return Step.of(what, lambda threads: swept_bytes(n, together + 1, threads), work)
+        return Step.sure(what, lambda threads: swept_bytes(n, together + 1, threads), work)
     if not paired:
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
         what += f", in {cosets:,} random orders" if cosets > 1 else ""
-        return Step.of(what, *_blocks(*sides[0], permutations, design, cosets))
-    circle = shifts.circle_length(n)
-    orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
-    low, high, few, shared = _shifts(sides, orders, members)
-    way = f"a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
-    what = f"{counted} {'as products of few columns' if few else way}, under {orders * circle:,} cyclic relabellings"
-    derived = sum(derived_bytes(*side) for side in sides)
-    # Distances and values of each term of a block are kept for the kernels of a side.
-    each = 16.0 * shared * circle * max(block.count for block in blocks)
-
-    def shifted(threads: int) -> float:
-        return derived + each * threads + shifted_bytes(n, first, second, orders, threads)
-
-    return Step.of(what, shifted, low, high)
+        return _blocks(what, *sides[0], permutations, design, cosets)
+    return _shifts(counted, sides, permutations, members)
 
 
 def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
@@ -165,17 +139,14 @@ def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
     count, entries = len(terms(kernel)), len(points) * rank
     values = added(work_of_values([kernel], points), {"product": rank}, times=entries / count)
     # A sample of the rows tells whether there is one.
-    looked = added({"exp": SAMPLED**2, "product": SAMPLED**2 * 300.0, "call": 3000.0}, times=float(count))
+    looked = added({"exp": factor.SAMPLED**2, "product": factor.SAMPLED**2 * 300.0, "call": 3000.0}, times=float(count))
     return added(values, looked, {"entry": 2.0 * entries, "call": CALLS_OF_COLUMN * rank})
 
 
 def _blocks(
-    points: Points, kernels: Sequence[Kernel], permutations: int, design: Design | None, cosets: int
-) -> tuple[Callable[[int], float], Work, Work, float]:
-    """Return the bytes, and least and most of the sums of kernels over pairs of blocks of rows and of these over relabellings.
-
-    And the bytes that are spared if no factor has more columns than expected.
-    """
+    what: str, points: Points, kernels: Sequence[Kernel], permutations: int, design: Design | None, cosets: int
+) -> Step:
+    """Return the sums of kernels over pairs of blocks of rows, for each set of these, and of those over relabellings."""
     n, blocks = len(points), float(min(len(points), BLOCKS))
     calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2
     drawn = permutations * blocks * (DRAWN_ENTRIES + LABEL_ENTRIES * len(kernels))
@@ -207,7 +178,7 @@ def _blocks(
             else:
                 ends[end] += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
             # Where there may be a factor, it is tried.
-            tried = max(ranks[0], MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
+            tried = max(ranks[0], factor.MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
             widest[end] = max(widest[end], 0.0 if math.isinf(ranks[0]) else tried / len(terms(kernel)))
     for works, whole in zip(ends, tiled, strict=True):
         values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
@@ -215,28 +186,27 @@ def _blocks(
     # Each term of a sum keeps its distances and its values of a tile.
     together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
 
-    def bytes_of(threads: int) -> float:
+    def held(threads: int) -> float:
         own = derived_bytes(points, kernels) + (0.0 if design is None else 24.0 * n * blocks)
         tiles = blocked_bytes(n, len(kernels), permutations, threads * together)
         return own + threads * factor_bytes(n, widest[1]) + tiles
 
     low, high = (added(relabelled, added(*works, times=float(cosets))) for works in ends)
-    return bytes_of, low, high, factor_bytes(n, widest[1]) - factor_bytes(n, widest[0])
+    return Step(what, held, low, high, factor_bytes(n, widest[1]) - factor_bytes(n, widest[0]))
 
 
-def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Work, bool, int]:
-    """Return least and most of the sums of pairs of matrices over all shifts, as `TwoVariables` goes, and if factors do.
-
-    And of how many terms the values are kept for the kernels of one side.
-    """
+def _shifts(counted: str, sides: Sequence[Side], permutations: int, members: int) -> Step:
+    """Return the sums of pairs of matrices over all shifts, as `TwoVariables` goes."""
     n, tolerance = len(sides[0][0]), TOLERANCE if members == 1 else LEFT_OUT
+    circle = shifts.circle_length(n)
+    orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
     works: list[Work] = [{"entry": PAIRED_ENTRIES * members * orders * n**2 / 2}]
     ranks: list[tuple[float, float]] = []
     shared = 0
     for (points, kernels), times in zip(sides, (1, orders), strict=True):
         # Of many rows additive kernels are linear kernels of their factors, where these have few columns.
         found = {one: expected_rank(one, points, tolerance)[0] for one in kernels if n > FEW_ROWS and is_additive(one)}
-        thin = {kernel: rank for kernel, rank in found.items() if rank <= MOST_OF_SUM * n}
+        thin = {kernel: rank for kernel, rank in found.items() if rank <= factor.MOST_OF_SUM * n}
         for kernel, rank in thin.items():
             works += [_factor(rank, kernel, points), {"product": rank * (rank * n + times * n**2 / 2)}]
             works.append({"spectrum": rank**3})
@@ -253,21 +223,30 @@ def _shifts(sides: Sequence[Side], orders: int, members: int) -> tuple[Work, Wor
             continue
         factors = (_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(of_both, sides, strict=True))
         ends.append(added(*factors, {"fft": 3.0 * math.prod(of_both) * orders * n}))
-    return ends[0], ends[1], math.isfinite(ranks[0][1] * ranks[1][1]), shared
+    few = math.isfinite(ranks[0][1] * ranks[1][1])
+    way = f"a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
+    what = f"{counted} {'as products of few columns' if few else way}, under {orders * circle:,} cyclic relabellings"
+    derived = sum(derived_bytes(*side) for side in sides)
+    # Distances and values of each term of a block are kept for the kernels of a side.
+    each = 16.0 * shared * circle * max(block.count for block in blocks)
+    first, second = (len(kernels) for _, kernels in sides)
+
+    def held(threads: int) -> float:
+        return derived + each * threads + shifted_bytes(n, first, second, orders, threads)
+
+    return Step(what, held, ends[0], ends[1])
 
 
-def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) -> tuple[Work, Work, float]:
-    """Return least and most of a measure by singular values, of many columns some steps of Lanczos for each permutation.
-
-    And the number of columns.
-    """
+def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: Statistic) -> Step:
+    """Return a measure by singular values, of many columns some steps of Lanczos for each permutation."""
     n = len(sides[0][0])
     ranks = [
         min(expected_rank(kernels[0], points, TOLERANCE)[0], n, cross_covariance.MOST_COLUMNS)
         for points, kernels in sides
     ]
     factors = added(*(_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True)))
-    columns = sum(ranks)
+    # Of both sides the factor, what is made of it, and of that what is relabelled.
+    bytes_ = 2.0 * factor_bytes(n, sum(ranks))
     if statistic != "coco":
         whole = added(
             *({"spectrum": float(rank) ** 3, "product": n * rank * (rank + MOST_DIRECTIONS)} for rank in ranks)
@@ -281,11 +260,10 @@ def _spectral(sides: Sequence[Side], permutations: int, statistic: Statistic) ->
             "spectrum": (0.5 if statistic == "kmi" else 1.0) * min(ranks) ** 3,
             "call": 20.0,
         }
-        every = added(factors, added(each, times=permutations))
-        return every, every, columns
+        return Step.sure(what, lambda _: bytes_, added(factors, added(each, times=permutations)))
     step = {"product": 2.0 * n * sum(ranks), "gather": 2.0 * n}
     low, high = (added(factors, added(step, times=float(steps * permutations))) for steps in LANCZOS_STEPS)
-    return low, high, columns
+    return Step(what, lambda _: bytes_, low, high)
 
 
 def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool, sets: int = 1) -> Work:
@@ -297,12 +275,12 @@ def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool
         1 + orders
     ) * alone
     line = {"product": 3.0, "exp": 1.0, "entry": 3.0 + LINED_ENTRIES, "fft": 1.0}
-    factor = {"exp": n * USUAL_RANK, "product": n * USUAL_RANK**2, "call": CALLS_OF_COLUMN * USUAL_RANK}
+    thin = {"exp": n * USUAL_RANK, "product": n * USUAL_RANK**2, "call": CALLS_OF_COLUMN * USUAL_RANK}
     sorting = ENTRIES_OF_PAIR * n * math.log2(max(n, 2))
     pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * orders * n, "product": 8.0 * entries * orders}
     return added(
         added(line, times=entries * lines),
-        added(factor, times=float(columns + 2 * alone)),
+        added(thin, times=float(columns + 2 * alone)),
         added(pair, times=float(pairs)),
     )
 
@@ -332,8 +310,8 @@ def derived_bytes(points: Points, kernels: Sequence[Kernel]) -> float:
 
 
 def factor_bytes(n: int, rank: float) -> float:
-    """Return the bytes that making a factor of so many columns takes: they are copied when there is no room, and to be summed."""
-    return 16.0 * n * rank
+    """Return the bytes that making a factor takes, of which a sample told the columns: there are more, and they are copied."""
+    return 20.0 * n * rank
 
 
 def swept_bytes(n: int, vectors: int, threads: int) -> float:

@@ -117,7 +117,7 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
     each = {"product": sums + options.permutations * blocks**2, "exp": size**2}
     alone = added(added(each, times=float(BANDWIDTHS)), {"call": 500.0 * times, "entry": 60.0 * n * times})
     what, held = f"tests of {counted(columns, 'column')} alone", partial(_bytes_of_columns, n, columns, options)
-    tests = [Step.of(what, held, added(alone, times=float(columns)))]
+    tests = [Step.sure(what, held, added(alone, times=float(columns)))]
     if first:
         others = sample.with_columns(set(range(1, columns)))
         test = step_of_test([(others.points, _family(others, options).kernels)], options, cosets=times)

@@ -221,7 +221,7 @@ def _as_one(what: str, steps: Sequence[Step]) -> Step:
     def held(threads: int) -> float:
         return max(step.held(threads) for step in steps)
 
-    return Step.of(what, held, added(*(step.work for step in steps)), added(*(step.most for step in steps)))
+    return Step(what, held, added(*(step.work for step in steps)), added(*(step.most for step in steps)))
 
 
 def _parts(progress: Progress | None, work: Sequence[float]) -> Iterator[Progress | None]:
