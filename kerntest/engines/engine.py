@@ -297,7 +297,7 @@ _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE
 # What the program takes with its libraries, before there is any data; and the least that may be allowed.
 PROGRAM_BYTES, SMALLEST = 110 * 10**6, 2 * 10**8
 # What is loaded after a table has been read: what reports are written with, and mostly scipy where it is not there yet.
-REPORT_BYTES, SCIPY_BYTES = 8 * 10**6, 15 * 10**6
+REPORT_BYTES, SCIPY_BYTES = 8 * 10**6, 10**7
 # What reading text takes besides the text itself, for each value: numbers, their text, and where their rows begin.
 BYTES_A_VALUE = 48
 

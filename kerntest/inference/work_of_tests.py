@@ -46,7 +46,7 @@ USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30,
 DRAWN_ENTRIES, LABEL_ENTRIES, UNEVEN_ENTRIES = 60.0, 30.0, 6.0
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
-BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, COPIES, COPIES_OF_TERMS = 1.3, 3, 4, 4, 2, 4.0, 9.0
+BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, COPIES, COPIES_OF_TERMS = 1.1, 3, 4, 4, 2, 4.0, 9.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
@@ -130,7 +130,7 @@ def step_of_test(
     if not paired:
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
         what += f", in {cosets:,} random orders" if cosets > 1 else ""
-        return _blocks(what, *sides[0], permutations, design, cosets)
+        return _blocks(what, *sides[0], permutations, design=design, cosets=cosets)
     return _shifts(counted, sides, permutations, members)
 
 
@@ -144,7 +144,7 @@ def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
 
 
 def _blocks(
-    what: str, points: Points, kernels: Sequence[Kernel], permutations: int, design: Design | None, cosets: int
+    what: str, points: Points, kernels: Sequence[Kernel], permutations: int, *, design: Design | None, cosets: int
 ) -> Step:
     """Return the sums of kernels over pairs of blocks of rows, for each set of these, and of those over relabellings."""
     n, blocks = len(points), float(min(len(points), BLOCKS))
@@ -245,8 +245,8 @@ def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: St
         for points, kernels in sides
     ]
     factors = added(*(_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True)))
-    # Of both sides the factor, what is made of it, and of that what is relabelled.
-    bytes_ = 2.0 * factor_bytes(n, sum(ranks))
+    # Of one side the factor is made while that of the other is there.
+    bytes_ = 12.0 * n * sum(ranks)
     if statistic != "coco":
         whole = added(
             *({"spectrum": float(rank) ** 3, "product": n * rank * (rank + MOST_DIRECTIONS)} for rank in ranks)

@@ -158,7 +158,7 @@ def size_work(sample: Sample, kernels: Sequence[Kernel]) -> Step:
     tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
     shift = added(tried, {"product": count * (2.0 + ROUNDS / 2) * RELABELLINGS * blocks**2})
     what = "the size of the difference, or the shift that would have been found"
-    return Step.of(what, lambda _: 8.0 * max(4.0 * s**2, 5.0 * drawn**2), shift, added(sized, shift))
+    return Step(what, lambda _: 8.0 * max(4.0 * s**2, 5.0 * drawn**2), shift, added(sized, shift))
 
 
 class MovedTest:
