@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import sys
 import threading
 import time
@@ -97,8 +98,13 @@ def uses_colour(stream: IO[Any] | None) -> bool:
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal; 100 where there is none."""
-    return max(NARROWEST, shutil.get_terminal_size((PIPED_WIDTH, 24)).columns)
+    """Return the width of the terminal, also of one that shows what goes into a pipe; 100 where there is none."""
+    width = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
+    # A pager, or tail, writes to the terminal that stderr goes to.
+    with suppress(OSError, ValueError, AttributeError):
+        if not os.environ.get("COLUMNS") and stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            width = min(width, os.get_terminal_size(sys.stderr.fileno()).columns or width)
+    return max(NARROWEST, width)
 
 
 @contextmanager

@@ -146,7 +146,7 @@ RELEASE_DATE = "2026-11-20"
 ENVIRONMENT = (
     ("NO_COLOR", "If set and not empty: no colours."),
     ("TERM", "If dumb: no colours and no progress bar."),
-    ("COLUMNS", "Width of tables and help; otherwise that of the terminal, 100 without one."),
+    ("COLUMNS", "Width of tables and help; otherwise that of the terminal, also behind a pipe, 100 without one."),
     ("KERNTEST_DEBUG", "If 1: errors come with a traceback."),
 )
 FILES = (

@@ -465,8 +465,9 @@ format_options = stacked(
 SAMPLE_SEED = _rows("--seed", type=SEED, default=0, help="Seed of --sample.")
 
 # --quiet and --verbose of every command that reports.
+QUIET = _output("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors: no warnings, no progress.")
 VERBOSITY = stacked(
-    _output("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors: no warnings, no progress."),
+    QUIET,
     _output(
         "-v", "--verbose", is_flag=True, help="Explain on stderr what was found in the files and chosen automatically."
     ),

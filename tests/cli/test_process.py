@@ -272,6 +272,23 @@ def test_colours_on_a_terminal_obey_no_color(no_color, coloured):
     assert b"Decision: The two files differ" in shown
 
 
+@posix
+@pytest.mark.parametrize(("columns", "width"), [("", 60), ("80", 80)])
+def test_what_a_pager_shows_is_as_wide_as_its_terminal(columns, width):
+    pty = pytest.importorskip("pty")
+    termios = pytest.importorskip("termios")
+
+    ours, theirs = pty.openpty()
+    try:
+        termios.tcsetwinsize(theirs, (24, 60))
+        with started("mmd", "x", "y", stderr=theirs, env=environment(COLUMNS=columns)) as process:
+            os.close(theirs)
+            shown, _ = process.communicate(timeout=600)
+    finally:
+        os.close(ours)
+    assert max(map(len, shown.decode().splitlines())) in range(width - 12, width + 1)
+
+
 def test_python_m_kerntest_is_kerntest():
     done = run_process("mdm")
     assert (done.code, done.out) == (2, "")

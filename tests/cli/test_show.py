@@ -49,6 +49,16 @@ def test_complete_rows_and_numbers_among_other_values(kerntest, told, monkeypatc
     assert {"mean", "median", "deviation"} <= price.keys()
 
 
+def test_quiet_tells_no_warnings(kerntest):
+    Path("a.csv").write_text("a;b\n1,5;2\n2,5;3\n")
+    told = kerntest("inspect", "a.csv", "--json")
+    assert "warning: " in told.err
+    quiet = kerntest("inspect", "a.csv", "--json", "-q")
+    assert (quiet.out, quiet.err, quiet.code) == (told.out, "", 0)
+    model = kerntest("inspect", "species.kt", "-q")
+    assert (model.err, model.code) == ("", 0)
+
+
 def test_csv_has_a_line_for_each_column(rows):
     lines = rows("inspect", "before.csv")
     assert [line["name"] for line in lines][:2] == ["order_value_eur", "items"]

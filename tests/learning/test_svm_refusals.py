@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from learning.svm_cases import clouds, gaussian, raises
 
-from kerntest import SVM, train_svm
+from kerntest import SVM, train_ridge, train_svm
 from kerntest.errors import DataError, UndecidedError, UsageError
 
 X, Y = clouds(40)
@@ -255,3 +255,21 @@ def test_a_steep_kernel_is_told_of_a_gain_and_another_one_of_the_cost():
     assert not [
         text for text in train_svm(data, target="y", kernel="exp(0.03*linear)").warnings if "the solver" in text
     ]
+
+
+def test_what_cannot_be_predicted_is_told_before_missing_values_and_a_lone_target_is_named():
+    table = TABLE.assign(a=[*X[1:, 0], None], text=LABELS, many=np.arange(40.0))
+    for target, options, told in (
+        ("text", REGRESS, "column 'text' of train holds text, not numbers to predict"),
+        ("one", {}, "column 'one' of train is 1 in every row: there is one class only"),
+        ("many", {}, "1 missing value: a 1"),
+    ):
+        with pytest.raises(DataError, match=re.escape(told)):
+            train(table.assign(one=1), target, exclude="text" if target != "text" else "", **options)()
+    with pytest.raises(DataError, match="column 'text' of train holds text, not numbers to predict"):
+        train_ridge(table, "text")
+    for fit in (train_svm, train_ridge):
+        with pytest.raises(DataError, match=r"^'y' is all that train has: there is no column to learn from"):
+            fit(TABLE[["y"]], "y")
+    with pytest.raises(DataError, match=r"^'y', 'b' are all that train has"):
+        train_ridge(TABLE[["y", "b"]], "y", weights="b")

@@ -48,6 +48,7 @@ FILES = Manual(
 @common.csv_options
 @common.SAMPLE_SEED
 @common.format_options
+@common.QUIET
 def inspect_file(file: str, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
 
@@ -57,7 +58,7 @@ def inspect_file(file: str, **options: Any) -> None:
     run = Run(options)
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     if not _is_model(Path(file)):
-        with progress_bar(quiet=False, doing="inspecting"):
+        with progress_bar(quiet=run.quiet, doing="inspecting"):
             report = kerntest.inspect_table(file, **options)
         shown = (";".join(f"{level.value}={level.count}" for level in column.levels) for column in report.columns)
         rows = [{**one.to_dict(), "levels": levels} for one, levels in zip(report.columns, shown, strict=True)]

@@ -280,7 +280,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         if self.weights in names:
             both = f"column {self.weights!r} cannot be both target and weight"
             raise UsageError(both, hint="name another one", code="usage.weights")
-        return training.read_labelled(table, names, reading, beside=() if self.weights is None else (self.weights,))
+        beside = () if self.weights is None else (self.weights,)
+        return training.read_labelled(table, names, reading, beside=beside, check=training.numbers_of)
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table that have a weight; refuse a criterion that has nothing to choose."""

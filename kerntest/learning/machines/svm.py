@@ -322,7 +322,8 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its target, if it has one."""
-        return read_labelled(data, () if self.target is None else (self.target,), reading)
+        check = outcomes.Classes.of if self.classifies else outcomes.numbers_of
+        return read_labelled(data, () if self.target is None else (self.target,), reading, check=check)
 
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return rows with numbers or classes to predict."""

@@ -37,7 +37,7 @@ from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import TRAINING_PART, Encoder, level_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -131,14 +131,31 @@ def _some(record: _RowsT, rows: NDArray[np.intp], *names: str) -> _RowsT:
 
 
 def read_labelled(
-    data: Any, targets: Sequence[str], options: TrainingOptions, *, name: str = "train", beside: Sequence[str] = ()
+    data: Any,
+    targets: Sequence[str],
+    options: TrainingOptions,
+    *,
+    name: str = "train",
+    beside: Sequence[str] = (),
+    check: Callable[[Column, str], object] | None = None,
 ) -> Labelled:
-    """Return the rows of a table to learn from; `name` is what data in memory are called."""
+    """Return the rows of a table to learn from; `name` is what data in memory are called.
+
+    `check` refuses targets that cannot be predicted, before anything else is asked of the rows.
+    """
     table = options.read(data, name)
     if options.cluster in (*targets, *beside):
         told = f"column {options.cluster!r} cannot be target or weight and {option('cluster')} too"
         raise UsageError(told, hint="name another one", code="usage.cluster", where={"column": str(options.cluster)})
     apart = table.select(options.apart(targets, beside)).names
+    if apart and len(apart) == len(table.names):
+        only = f"{listed(list(map(repr, apart)))} {'is' if len(apart) == 1 else 'are'} all that {table.name} has"
+        told, hint = f"{only}: there is no column to learn from", "hand over a table with others beside"
+        raise DataError(told, hint=hint, code="data.no_columns", where={"file": table.name})
+    for target in table.select(targets).columns:
+        present = target.take(~target.missing)
+        if check is not None and target.problem is None and len(present.values):
+            check(present, table.name)
     names = named_columns(table, options.columns, [*split_patterns(options.exclude), *apart]).names
     return _whole_rows(table, names, targets, options, beside)
 
