@@ -6,7 +6,8 @@ that nothing would make equal:
 
 * A column of numbers that are far apart for their rounding has hardly a tie by chance; of few different numbers, if they have
   digits that nobody would choose. Where its ties are ties of whole rows, and more of them than chance makes (Poisson, below
-  1e-3), these rows are copies.
+  1e-3), these rows are copies. Of one column alone, round numbers among others would look so too: they are there in very
+  different numbers, which copies are not.
 * Of columns of few values, how often rows meet is asked of the columns themselves. Take rows that are equal in all columns
   but one. However strongly the columns depend on one another, some of these differ in that one: by the frequencies of its
   values two rows differ in it with probability 1 - q, and dependence may halve that. Copies never differ. So there are
@@ -51,6 +52,7 @@ _FAR_MORE = 5
 # Of splitmix64 (Steele, Lea and Flood 2014).
 _ODD, _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 _COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
+_COUNTS_IN_EACH = _COUNTS.replace("its", "in each table its")
 
 
 def misleading(tables: Sequence[Table], pooled: Arranged) -> list[str]:
@@ -102,6 +104,8 @@ def two_sample_warnings(
             f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
             "take the shared rows out of one of them"
         )
+    elif len(keys[0]) >= FEWEST_ROWS and np.array_equal(*keys) and (keys[0] != keys[0][0]).any():
+        yield "the files have the same rows in the same order: of one file twice nothing can be tested; compare different ones"
 
 
 def counters(columns: Iterable[Column]) -> list[str]:
@@ -249,7 +253,7 @@ def _time_trouble(kind: Kind, x: NumberFacts, y: NumberFacts, names: Sequence[st
         return f"{what}, and all of it in {above} lies above all of it in {below}: any two batches differ in it"
     if kind == "date":
         return "is a date: time itself differs between any two batches, so that a difference in it says little"
-    return _COUNTS if counts else None
+    return _COUNTS_IN_EACH if counts else None
 
 
 def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
@@ -287,6 +291,8 @@ FEWEST_VALUES, FEWEST_STEPS = 20, 10
 CROWDED = 0.5
 # Of fewer values than that, digits that the middle one is written with if nobody chose them, of those that any float has.
 FEWEST_DIGITS, DIGITS_HELD = 4, 6
+# Numbers of copies have a variance below their mean, or near it where they were drawn; favourite numbers one far above.
+MOST_UNEQUAL = 1.6
 # Share of the different rows that a column without ties tells apart.
 TELLS_ROWS = 0.9
 # How much of the way from chance to certainty a column goes that another one all but determines.
@@ -401,6 +407,8 @@ def _pairs(sizes: NDArray[np.intp]) -> NDArray[np.float64]:
 def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: NDArray[np.intp]) -> bool:
     """Say whether rows are equal although a column tells nearly all rows apart and has hardly a tie by chance."""
     repeated = sizes[group] > 1
+    if len(columns) == 1 and np.var(sizes) > MOST_UNEQUAL * (np.mean(sizes) - 1.0):
+        return False
     for numbers in [np.asarray(column, dtype=np.float64) for column in columns if _is_number(column)]:
         # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
         different, _ = np.unique(numbers, return_counts=True)

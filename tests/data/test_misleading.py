@@ -47,7 +47,7 @@ def days(first, n=30):
 
 
 APART = "all of it in after lies above all of it in before: any two batches differ in it; leave it out with exclude='a'"
-COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction; leave it out with"
+COUNTS = "counts the rows or identifies them: in each table its whole numbers are all different and run in one direction; leave it out with"
 TIMES = np.cumsum(np.random.default_rng(0).random((2, 50)), axis=1)
 
 
@@ -111,6 +111,14 @@ def test_a_file_with_itself_shares_its_rows_and_its_halves_do_not(name):
         assert found(*(table.take(half) for half in halves)) == []
     assert found(SAMPLES / "before.parquet", SAMPLES / "after.parquet") == []
     assert found(SAMPLES / "same_week.csv", SAMPLES / "after.csv") == []
+
+
+def test_a_file_with_itself_is_told_where_its_values_repeat():
+    coarse = np.random.default_rng(0).normal(size=2000).round(1)
+    said = "the files have the same rows in the same order: of one file twice nothing can be tested; compare different ones"
+    assert found({"v": coarse}, {"v": coarse}) == [said]
+    assert found({"v": coarse}, {"v": coarse[::-1].copy()}) == []
+    assert found({"v": np.zeros(50), "w": noise(50)}, {"v": np.zeros(50), "w": noise(50, 1)}) == []
 
 
 def test_a_part_that_is_in_both_files():
@@ -243,6 +251,22 @@ def test_rows_that_are_equal_by_chance(drawn, seed):
         assert (
             found(*(table.set_axis([f"c{place}" for place in range(table.shape[1])], axis=1) for table in tables)) == []
         )
+
+
+def test_round_numbers_in_one_column_are_no_copies():
+    r = np.random.default_rng(0)
+    tips = np.where(
+        r.random(90) < 0.4, r.choice([2.0, 3.0, 3.5, 5.0], 90, p=[0.5, 0.3, 0.1, 0.1]), r.gamma(4, 0.8, 90)
+    ).round(2)
+    assert copies_of([tips]) is None
+    # In pounds, written in kilogrammes; some that were weighed in kilogrammes.
+    pounds = np.round(r.normal(160, 30, 1500)) * 0.45359237
+    assert copies_of([np.where(r.random(1500) < 0.9, pounds, r.normal(72, 13, 1500)).round(2)]) is None
+    once = r.normal(size=200)
+    assert copies_of([np.concatenate([once, once[:30]])]).repeats == 30
+    drawn = r.choice(once, 200)
+    assert copies_of([drawn]).repeats == 200 - len(np.unique(drawn))
+    assert copies_of([np.repeat(once, 5)]).repeats == 800
 
 
 @pytest.mark.parametrize(
