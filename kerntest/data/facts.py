@@ -119,6 +119,11 @@ class NumberFacts:
         return self.count >= FEWEST_ROWS and self.whole and self.count - 1 in {self.up, self.down}
 
     @property
+    def counts_cases(self) -> bool:
+        """Whether these are whole, some of them equal, and run in one direction along the file, as numbers of cases do."""
+        return self.whole and 0 in {self.up, self.down} and 0 < self.up + self.down < self.count - 1
+
+    @property
     def runs(self) -> bool:
         """Whether these never turn back and seldom stand still, as the time of orders does."""
         steps = self.up + self.down

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics import misleading
-from kerntest.data.facts import lone_values, tells_clusters
+from kerntest.data.facts import NumberFacts, lone_values, tells_clusters
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
 from kerntest.errors import UndecidedError, option
@@ -178,18 +178,25 @@ class Comparison:
 
 
 def _possible_clusters(tables: Groups) -> Iterator[str]:
-    """Yield a hint about the first unused column whose rows of one value are alike, and in one of both tables."""
+    """Yield a hint about the first column whose rows of one value are alike, and in one of both tables.
+
+    Of columns that are tested, only numbers that count cases can be names of these.
+    """
     (x, y), (first, second) = tables.read, tables.tables
     for column in x.columns:
-        if column.name in first.names or column.problem is not None or column.name not in y.names:
+        if column.problem is not None or column.name not in y.names:
             continue
-        sides = zip((column, y[column.name]), (first, second), strict=True)
-        alike = [tells_clusters(own, [one for one in some.columns if not one.is_category]) for own, some in sides]
-        if any(alike) and not {*as_text(column).used_levels} & {*as_text(y[column.name]).used_levels}:
-            yield (
-                f"rows with the same {column.name!r} are alike, and the test takes rows for independent: "
-                f"{option('cluster', [column.name])} relabels them together"
-            )
+        sides, name = ((column, first), (y[column.name], second)), column.name
+        if name in first.names and not all(
+            one.kind == "number" and NumberFacts.of(one.values).counts_cases for one, _ in sides
+        ):
+            continue
+        if {*as_text(column).used_levels} & {*as_text(y[name]).used_levels}:
+            continue
+        measured = [[one for one in some.columns if not one.is_category and one.name != name] for _, some in sides]
+        if any(tells_clusters(own, others) for (own, _), others in zip(sides, measured, strict=True)):
+            told = f"{option('cluster', [name])} relabels them together"
+            yield f"rows with the same {name!r} are alike, and the test takes rows for independent: {told}"
             return
 
 

@@ -284,6 +284,10 @@ def test_an_unused_column_of_clusters_is_told_where_the_test_rejects():
     rng = np.random.default_rng(0)
     apart = [one.assign(who=rng.permutation(one.who)) for one in (x, y)]
     assert not [text for text in mmd_test(*apart, exclude="who,shop").warnings if "who" in text]
+    # Also where it is tested itself, as a number; not where it is in another order, or measures something.
+    assert told in mmd_test(x, y, exclude="shop").warnings
+    assert told not in mmd_test(*apart, exclude="shop").warnings
+    assert told not in mmd_test(*(one.assign(who=one.who + 0.5) for one in (x, y)), exclude="shop").warnings
 
 
 def test_several_rows_of_a_case_and_groups_with_designs_are_told():
