@@ -71,7 +71,7 @@ class UsageError(KerntestError, ValueError):
 
 
 class UnknownArgumentError(UsageError, TypeError):
-    """An argument that a function does not have, which from Python is a TypeError too: exit code 2."""
+    """An argument that a function does not have, or has already, which from Python is a TypeError too: exit code 2."""
 
     default_code = "usage.argument"
 
@@ -235,7 +235,7 @@ _OPEN = ("Any", "Patterns", "Option", "Weights", "Kernel", "Sequence", "Progress
 
 @contextmanager
 def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
-    """Explain what fails inside for an argument that the function does not have, or that its signature does not allow."""
+    """Explain what fails inside for an argument that the function does not have, or has twice, or that its signature does not allow."""
     try:
         yield
     except KerntestError:
@@ -243,11 +243,13 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
     except (TypeError, ValueError, AttributeError) as error:
         parameters = inspect.signature(function).parameters
         about = f"help(kerntest.{function.__name__}) says what it takes"
-        for name in [name for name in options if str(error).endswith(f"unexpected keyword argument {name!r}")]:
+        odd = "unexpected keyword argument", "multiple values for argument"
+        for name in [one for one in options if any(str(error).endswith(f"got {told} {one!r}") for told in odd)]:
             close = suggest(name, [one for one in parameters if one != name])
             meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
-            told = f"{function.__name__}() got an unexpected keyword argument {name!r}"
-            raise UnknownArgumentError(told, hint=f"did you mean {' or '.join(meant)}?" if meant else about) from None
+            raise UnknownArgumentError(
+                str(error), hint=f"did you mean {' or '.join(meant)}?" if meant else about
+            ) from None
         for name, value in [*zip(parameters, args, strict=False), *options.items()]:
             annotation = str(parameters[name].annotation) if name in parameters else "Any"
             known = [_TYPES.get(kind, _TYPES["str"]) for kind in annotation.split(" | ")]

@@ -104,7 +104,7 @@ def two_sample_warnings(
             f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
             "take the shared rows out of one of them"
         )
-    elif len(keys[0]) >= FEWEST_ROWS and np.array_equal(*keys) and (keys[0] != keys[0][0]).any():
+    elif len(keys[0]) >= FEWEST_ROWS and np.array_equal(keys[0], keys[1]) and (keys[0] != keys[0][0]).any():
         yield "the files have the same rows in the same order: of one file twice nothing can be tested; compare different ones"
 
 

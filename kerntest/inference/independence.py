@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from kerntest.data.diagnostics import order_warnings
+from kerntest.data.facts import NumberFacts
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
@@ -25,7 +26,7 @@ from kerntest.report.results.independence_record import IndependenceResult, Kern
 from kerntest.report.summaries.test_summary import SPECTRAL, independence_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -289,7 +290,13 @@ def hsic_test(
         warnings=(
             *groups.warnings,
             *paired.warnings,
-            *([] if time_series or cluster else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)),
+            *(
+                _clocks(groups, paired)
+                if time_series
+                else []
+                if cluster
+                else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)
+            ),
         ),
     )
     if files is not None:
@@ -420,6 +427,16 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
         raise _gap(
             table, row, "a row is left out here, inside the series, which would close the gap and shift all lags"
         )
+
+
+def _clocks(groups: Groups, paired: Paired) -> Iterator[str]:
+    """Yield warnings about columns that are no stationary series, since they go in one direction for ever."""
+    for column in (column for table in groups.tables for column in table.columns if not column.is_category):
+        if NumberFacts.of(column.values[paired.origin]).runs:
+            yield (
+                f"column {column.name!r} runs in one direction like a time or a counter: that is no stationary series, and the "
+                "p-value is not valid; test its changes from row to row, or leave it out"
+            )
 
 
 def _refuse_missing(groups: Groups) -> None:

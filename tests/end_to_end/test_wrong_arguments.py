@@ -105,3 +105,10 @@ def test_errors_of_a_callers_own_functions_stay_as_they_are():
 
     with pytest.raises(ValueError, match="mine"):
         kerntest.mmd_test(DATA[["a"]], DATA[["a"]] + 1, progress=progress)
+
+
+def test_an_argument_that_is_given_twice_is_told_with_what_was_meant():
+    with pytest.raises(TypeError, match="multiple values for argument 'x'") as caught:
+        kerntest.hsic_test(DATA, x="a", y="b")
+    assert isinstance(caught.value, kerntest.KerntestError)
+    assert caught.value.hint == "did you mean x_columns?"

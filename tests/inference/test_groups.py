@@ -241,6 +241,13 @@ def test_groups_of_one_row_and_rows_without_a_group_are_left_out_and_told():
         mmd_test(frame, by="group", reference="a", missing="drop")
 
 
+def test_numbers_of_which_most_are_alone_are_no_groups():
+    frame = frame_of((12, 13, 14)).assign(group=np.maximum(np.arange(39) // 2, np.arange(39) - 7))
+    with pytest.raises(UsageError, match="25 of 32 groups in 'group' have fewer than two rows") as caught:
+        mmd_test(frame, by="group")
+    assert "hsic_test with y_columns='group'" in caught.value.hint
+
+
 def test_missing_values_of_other_columns_cost_rows():
     frame = frame_of((12, 13, 14))
     frame.loc[frame.index[frame["group"] == "a"][2:], "x0"] = np.nan

@@ -89,6 +89,22 @@ def test_of_equal_lags_the_shortest_is_the_strongest():
         assert found.lags.strongest == lag
 
 
+def test_a_clock_is_no_stationary_series():
+    years, y = np.arange(1700.0, 1900.0), lagged(200)[1]
+    said = "runs in one direction like a time or a counter: that is no stationary series"
+    assert [text for text in hsic_test(years, y, time_series=True).warnings if said in text]
+    assert not [text for text in hsic_test(*lagged(200), time_series=True).warnings if "stationary series, and" in text]
+
+
+def test_a_delay_among_the_shifts_of_the_null_is_told():
+    x, y = lagged(60, 4)
+    found = hsic_test(x, y, time_series=True, **GAUSSIANS)
+    told = "the statistic is largest at a lag of 4 rows, which stands for independence here"
+    assert (found.lags.minimum, found.lags.strongest) == (3, 4)
+    assert any(text.startswith(told) and "min_lag=8 keeps" in text for text in found.warnings)
+    assert not any(told in text for text in hsic_test(x, y, time_series=True, min_lag=8, **GAUSSIANS).warnings)
+
+
 def test_the_order_of_the_rows_is_time():
     """Neither is a series sorted, nor are its rows put into a random order."""
     x, y = lagged(100)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # More pairs than these are a search that needs a question.
 MOST_PAIRS = 200
+# So many groups of one row, and most of the rows in them, are measurements.
+FEW_ALONE = 10
 
 
 class Samples(NamedTuple):
@@ -89,18 +91,8 @@ def groups_of(
     rows = [np.flatnonzero(column.values == column.levels.index(name)) for name in names]
     complete = np.ones(table.n_rows, dtype=np.bool_) if indicated else complete_rows(used)
     if len(names) > 2:
-        few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
-        if first in few or len(names) - len(few) < 2:
-            said = f"fewer than two rows{'' if complete.all() else ' without missing values'}"
-            told = f"all groups of {by!r}{' but one' if len(few) < len(names) else ''} have"
-            told = f"the reference {first!r} has" if first in few else told
-            raise DataError(f"{told} {said}", hint="a group needs two rows at least", code="data.groups", where=place)
-        if few:
-            warnings.append(
-                f"{counted(len(few), 'group')} of {by!r} with fewer than two rows left out: {listed([repr(one) for one in few], 5)}"
-            )
-        rows = [own for name, own in zip(names, rows, strict=True) if name not in few]
-        names = [name for name in names if name not in few]
+        names, rows, told = _of_two_rows(names, rows, complete, by=by, first=first, place=place)
+        warnings += told
     pairs = list(combinations(range(len(names)), 2))
     if first is not None:
         pairs = [(names.index(first), one) for one in range(len(names)) if names[one] != first]
@@ -121,6 +113,34 @@ def groups_of(
         codes[own] = code
     pooled = plain.take(codes >= 0)
     return Samples(names, tables, pairs, first, by, two, pooled, codes[codes >= 0]), (*used.warnings, *warnings)
+
+
+def _of_two_rows(
+    names: Sequence[str],
+    rows: Sequence[NDArray[np.intp]],
+    complete: NDArray[np.bool_],
+    *,
+    by: str,
+    first: str | None,
+    place: Mapping[str, str],
+) -> tuple[list[str], list[NDArray[np.intp]], list[str]]:
+    """Return the groups of two complete rows or more, their rows, and what was left out; refuse what leaves too few."""
+    few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
+    kept = [(name, own) for name, own in zip(names, rows, strict=True) if name not in few]
+    without = "" if complete.all() else " without missing values"
+    if 2 * sum(len(own) for _, own in kept) < len(complete) and len(few) > FEW_ALONE:
+        told = f"{len(few):,} of {counted(len(names), 'group')} in {by!r} have fewer than two rows{without}"
+        raise UsageError(told, hint=_depends_on(by), code="usage.groups", where=dict(place))
+    if first in few or len(kept) < 2:
+        told = f"all groups of {by!r}{' but one' if kept else ''} have"
+        told = f"the reference {first!r} has" if first in few else told
+        said, hint = f"{told} fewer than two rows{without}", "a group needs two rows at least"
+        raise DataError(said, hint=hint, code="data.groups", where=dict(place))
+    warnings = []
+    if few:
+        said = f"{counted(len(few), 'group')} of {by!r} with fewer than two rows left out"
+        warnings.append(f"{said}: {listed([repr(one) for one in few], 5)}")
+    return [name for name, _ in kept], [own for _, own in kept], warnings
 
 
 def _without_group(table: Table, by: str, lost: int, groups: int) -> list[str]:
@@ -149,14 +169,19 @@ def _as_number(text: str) -> float | None:
         return None
 
 
+def _depends_on(by: str) -> str:
+    """Return what does with numbers that are groups of one row each."""
+    some = either(f"--y {by}", f"y_columns={by!r}")
+    return f"{either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
+
+
 def refuse_many(pairs: Sequence[Any], count: int, noun: str, by: str = "", name: str = "") -> None:
     """Refuse more pairs than anybody reads."""
     if len(pairs) <= MOST_PAIRS:
         return
     hint = f"at most {MOST_PAIRS + 1} {noun} can be compared with one of them"
     if by:
-        some = either(f"--y {by}", f"y_columns={by!r}")
-        hint = f"{option('where')} takes some of them; {either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
+        hint = f"{option('where')} takes some of them; {_depends_on(by)}"
         if count - 1 <= MOST_PAIRS:
             hint = f"{option('reference', name)} compares each with that one; {hint}"
     said = f"{counted(count, noun.removesuffix('s'))}{f' in {by!r}' if by else ''} make {len(pairs):,} pairs, more than {MOST_PAIRS}"
