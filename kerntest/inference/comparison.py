@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
-from kerntest.data.diagnostics import misleading
+from kerntest.data.diagnostics.misleading import misleading
 from kerntest.data.facts import NumberFacts, lone_values, tells_clusters
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import kerntest
-from kerntest.data.diagnostics import copies_warning
+from kerntest.data.diagnostics.copies import copies_warning
 from kerntest.engines import engine as engines
 from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
 from kerntest.errors import UndecidedError, option

@@ -23,7 +23,8 @@ from kerntest import (
     train_unmix,
 )
 from kerntest.data.columns import apply_missing, match_tables, pool
-from kerntest.data.diagnostics import copies_of, misleading, proportions_p_value
+from kerntest.data.diagnostics.copies import copies_of
+from kerntest.data.diagnostics.misleading import misleading, proportions_p_value
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 

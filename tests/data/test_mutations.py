@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from kerntest import read_table
 from kerntest.data.columns import apply_missing, match_tables, pool
-from kerntest.data.diagnostics import misleading
+from kerntest.data.diagnostics.misleading import misleading
 from kerntest.errors import KerntestError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

@@ -14,7 +14,7 @@ import numpy as np
 
 from kerntest.data import columns as table_columns
 from kerntest.data.column_types import as_text
-from kerntest.data.diagnostics import two_sample_warnings
+from kerntest.data.diagnostics.misleading import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.table import Column, Table

@@ -25,7 +25,8 @@ from kerntest.data.columns import (
     standardize,
     told_of_left_out,
 )
-from kerntest.data.diagnostics import alike_neighbours, copies_warning, counters, series_warning
+from kerntest.data.diagnostics.copies import copies_warning
+from kerntest.data.diagnostics.misleading import alike_neighbours, counters, series_warning
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings, presence_name

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.columns import laid_below, reason_to_leave_out
-from kerntest.data.diagnostics import are_years, copies_of
+from kerntest.data.diagnostics.copies import copies_of
+from kerntest.data.diagnostics.misleading import are_years
 from kerntest.data.facts import FEWEST_LEVELS, FEWEST_ROWS, counts_rows, explained_share, scaled, tells_clusters
 from kerntest.errors import counted, listed, option
 from kerntest.learning.scores import average_ranks

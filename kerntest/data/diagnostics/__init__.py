@@ -1,0 +1,1 @@
+"""What in the data would make a test mislead."""
