@@ -236,9 +236,22 @@ def point_size(count: int) -> float:
     return float(np.clip(5000.0 / max(count, 1), 8.0, 26.0))
 
 
+MOST_BINS = 45
+
+
 def bins(rows: int) -> int:
     """Return into how many bins a histogram of so many rows is divided."""
-    return int(np.clip(1.3 * np.sqrt(rows), 10, 45))
+    return int(np.clip(1.3 * np.sqrt(rows), 10, MOST_BINS))
+
+
+def edges_of_values(values: Array) -> Array | None:
+    """Return the edges of bins that have one value each, in their middle: of values at few even steps; None of others."""
+    different = np.unique(values)
+    steps = (different - different[0]) / np.diff(different).min() if len(different) > 1 else np.zeros(1)
+    if not 0 < steps[-1] < MOST_BINS or np.abs(steps - np.rint(steps)).max() > 1e-6:
+        return None
+    step = (different[-1] - different[0]) / np.rint(steps[-1])
+    return np.asarray(different[0] + step * (np.arange(np.rint(steps[-1]) + 2) - 0.5))
 
 
 def bin_edges(values: Array, count: int | None = None) -> Array:

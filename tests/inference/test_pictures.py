@@ -262,6 +262,8 @@ LONG = ("/2023" + "/long" * 6, "/2024" + "/long" * 6)
     [
         (("before.csv", "before.csv"), ["before.csv (X)", "before.csv (Y)"]),
         (LONG, [f"{name[:14]}…{name[-13:]}" for name in LONG]),
+        # Groups of one file.
+        (["/long" * 6 + f", a.csv, sex = {one}" for one in "mf"], ["sex = m", "sex = f"]),
     ],
 )
 def test_a_legend_tells_files_apart(names, expected):
@@ -272,7 +274,8 @@ def test_a_legend_tells_files_apart(names, expected):
 
 def test_the_picture_of_an_explanation_shows_both_distributions_of_the_first_columns():
     x, y = two_frames()
-    x["words"], y["words"] = np.arange(120) % 5 // 4, 0.0
+    # A number that many rows have would hide the others.
+    x["words"], y["words"] = np.arange(120) % 5 // 4 * np.random.default_rng(0).random(120), 0.0
     result, made = drawn_by(mmd_test, x, y, kernel="wider: gaussian(1)", explain=True, permutations=200, render=True)
     effects = result.explanation.columns
     bars = panel(made, "Each column alone")
@@ -288,6 +291,41 @@ def test_the_picture_of_an_explanation_shows_both_distributions_of_the_first_col
     assert_close(sum(patch.get_height() for patch in drawn["words"].patches), 0.2)
     assert 1.9 < sum(patch.get_height() for patch in drawn["same"].patches) <= 2.0 + 1e-9
     assert any("Apr" in text for text in tick_labels(drawn["day"], "x"))
+
+
+def test_of_few_numbers_each_has_its_bar():
+    r = np.random.default_rng(0)
+    x, y = (pd.DataFrame({"size": 2.0 + r.binomial(4, p, 80)}) for p in (0.2, 0.4))
+    _, made = drawn_by(mmd_test, x, y, explain=True, permutations=50)
+    for axis in (panel(made, "size"), panel(made, "Above 0")):
+        found = {}
+        for bar in axis.patches:
+            found.setdefault(bar.get_x() + 0.5 * bar.get_width(), []).append(bar.get_height())
+        shares = [[(frame["size"] == value).mean() for frame in (x, y)] for value in np.arange(2.0, 7.0)]
+        assert_close(sorted(found), np.arange(2.0, 7.0))
+        assert_close([found[at] for at in sorted(found)], shares)
+        assert axis.get_xlim()[0] <= 1.5
+    _, made = drawn_by(hsic_test, x, y, permutations=50)
+    rows = panel(made, "f(x)").patches
+    assert_close([bar.get_height() for bar in rows], x["size"].value_counts().sort_index())
+
+
+def test_few_combinations_of_categories_are_levels():
+    frame = cities().assign(day=np.random.default_rng(5).choice(["sat", "sun"], 80))
+    result, made = drawn_by(hsic_test, frame, x_columns="vip,day", y_columns="price", permutations=100)
+    axis = panel(made, "f(x)")
+    counts = frame.groupby(["vip", "day"]).size()
+    assert sorted(tick_labels(axis, "y")) == sorted(
+        f"{str(vip).lower()}, {day}  ({n})" for (vip, day), n in counts.items()
+    )
+    assert axis.get_ylabel() == "vip, day"
+    assert panel(made, "The rows").get_xlabel() == "vip, day"
+    # As the witness function has it at the rows.
+    widths = [bar.get_width() for bar in axis.patches]
+    sizes = [int(text.rpartition("(")[2].removesuffix(")")) for text in tick_labels(axis, "y")]
+    assert np.dot(widths, sizes) == pytest.approx(0)
+    assert np.dot(np.square(widths), sizes) > 0
+    assert result.columns_x == ("vip", "day")
 
 
 def screen(columns, seed=0):

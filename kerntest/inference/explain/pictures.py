@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -162,7 +162,7 @@ def null_curve(null: Null) -> tuple[Array, Array]:
 
 def two_sample_figure(analysis: exact.TwoSampleAnalysis) -> Any:
     """Return a figure of a test: null distribution, witness function and, if explained, effects and the first columns."""
-    result, names = analysis.result, [named(name, NAME_DRAWN) for name in names_apart(analysis.tables)]
+    result, names = analysis.result, [named(name, NAME_DRAWN) for name in _short_names(analysis.tables)]
     columns = () if result.explanation is None else result.explanation.columns
     statistic, title = f"MMD$^2$ ({result.estimator})", "If there were no difference"
     first: list[panels.Panel] = [
@@ -178,6 +178,14 @@ def two_sample_figure(analysis: exact.TwoSampleAnalysis) -> Any:
     caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
     heights = [4.2] + [2.9] * len(drawn)
     return panels.figure([first, *drawn], result.decision, width=5.2, heights=heights, caption=caption)
+
+
+def _short_names(tables: Sequence[Table]) -> Sequence[str]:
+    """Return the names of X and Y; of groups of one file without the file."""
+    x, y = (name.split(", ") for name in names_apart(tables))
+    while min(len(x), len(y)) > 1 and x[0] == y[0]:
+        x, y = x[1:], y[1:]
+    return [", ".join(parts) for parts in (x, y)]
 
 
 def _draw_samples(
@@ -209,8 +217,10 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
     grid, columns = (
         part * sample.spread[:, None] + sample.centre[:, None] for part in (scaled, sample.points.numeric.T)
     )
+    ends = [line[[0, -1]] for line in grid]
     if len(grid) == 1:
-        edges = np.linspace(grid[0, 0], grid[0, -1], panels.bins(columns.size) + 1)
+        edges = _edges(columns[0], ends[0])
+        ends = [_around(edges, ends[0])]
         _draw_samples(axis, (columns[0, in_x], columns[0, ~in_x]), sample.sizes, edges, names)
         draw_curve(axis, grid[0], values, "witness function")
     else:
@@ -223,8 +233,8 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
             axis.scatter(*own[:, panels.evenly(own.shape[1])], s=16, label=name, **style)
         panels.draw_bar(axis, drawn, "witness function", ticks=panels.matplotlib("ticker").MaxNLocator(6))
         axis.legend(**LEGEND)
-    for which, name, line in zip("xy", sample.names, grid, strict=False):
-        _set_axis(axis, which, name, line[[0, -1]], is_date=analysis.tables[0][name].kind == "date")
+    for which, name, limits in zip("xy", sample.names, ends, strict=False):
+        _set_axis(axis, which, name, limits, is_date=analysis.tables[0][name].kind == "date")
     write_title(axis, "Above 0: X is denser. Below: Y is")
 
 
@@ -252,10 +262,12 @@ def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names
         axis.set_xticks(range(len(values)), [named(value, 10) for value in values])
         axis.set_ylabel("share of the rows")
     else:
-        common = common_number(x, y)
+        # Of few values each has a bar, and its share can be read.
+        edges = panels.edges_of_values(np.concatenate([x.values, y.values]))
+        common = common_number(x, y) if edges is None else None
         drawn = [one.values[one.values != common] for one in (x, y)]
         if len(both := np.concatenate(drawn)):
-            edges = panels.bin_edges(_span(both, 2), panels.bins(len(both)))
+            edges = panels.bin_edges(_span(both, 2), panels.bins(len(both))) if edges is None else edges
             _draw_samples(axis, drawn, (len(x.values), len(y.values)), edges, names)
             _set_axis(axis, "x", "", edges[[0, -1]], is_date=x.kind == "date")
         if common is not None and effect.x is not None and effect.y is not None:
@@ -311,7 +323,8 @@ def pair_figure(analysis: exact.IndependenceAnalysis) -> Any:
 class Side:
     """One of the two variables: the only column that its kernel sees, if it is one, and its witness function.
 
-    `values` are those of the column at the rows, of categories the places of their levels.
+    `values` are those of the column at the rows, of categories the places of their levels. Several columns of categories
+    with few combinations are one whose levels are these.
     """
 
     def __init__(self, analysis: exact.IndependenceAnalysis, which: int, rows: NDArray[np.intp]) -> None:
@@ -320,7 +333,9 @@ class Side:
         self.drawn, self.function = whole.take(rows).points, np.zeros(len(rows))
         self.used = (analysis.result.columns_x, analysis.result.columns_y)[which]
         self.alone, self.levels, centre, spread = len(self.used) == 1, tuple[str, ...](), 0.0, 1.0
+        self.name_of_columns, self.at_levels = ", ".join(self.used), cast("Points | None", None)
         if not self.alone:
+            self._combine(whole, rows)
             return
         self.place, p = whole.names.index(self.used[0]), len(whole.numeric_names)
         self.is_date = analysis.groups.tables[which][self.used[0]].kind == "date"
@@ -334,20 +349,43 @@ class Side:
             self.counts = np.bincount(codes, minlength=len(self.levels))
         self.grid, self.values = self.scaled * spread + centre, values[rows] * spread + centre
         self.limits = self.grid[[0, -1]] + ([-0.6, 0.6] if self.levels else 0.0)
+        if not self.levels:
+            self.edges = _edges(values * spread + centre, self.limits)
+            self.limits = _around(self.edges, self.limits)
+
+    def _combine(self, whole: Variable, rows: NDArray[np.intp]) -> None:
+        """Take the combinations of several columns of categories, where they are few, for the levels of one."""
+        if not {*self.used} <= {*whole.category_names}:
+            return
+        places = [whole.category_names.index(name) for name in self.used]
+        codes, first, combined, counts = np.unique(
+            whole.points.codes[:, places], axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        if len(codes) > LEVELS_DRAWN:
+            return
+        self.alone, self.is_date, self.counts = True, False, counts
+        self.levels = tuple(
+            ", ".join(whole.levels[place][code] for place, code in zip(places, one, strict=True)) for one in codes
+        )
+        self.values, self.at_levels = combined.ravel()[rows].astype(np.float64), whole.take(first).points
+        self.limits = np.array([-0.6, len(codes) - 0.4])
 
     def take_function(self, at_rows: Array, function: Callable[[Points], Array]) -> None:
         """Keep the witness function at the rows and over the only column."""
         self.function = at_rows
         if self.alone:
-            # The kernel sees this column only: the others may be those of the first row.
-            points = self.drawn.take(np.zeros(len(self.grid), dtype=np.intp))
-            (points.codes if self.levels else points.numeric)[:, self.place] = self.scaled
-            self.curve = function(points)
+            self.curve = function(self._at() if self.at_levels is None else self.at_levels)
+
+    def _at(self) -> Points:
+        """Return rows along the only column: the kernel sees this only, and the others may be those of the first row."""
+        points = self.drawn.take(np.zeros(len(self.grid), dtype=np.intp))
+        (points.codes if self.levels else points.numeric)[:, self.place] = self.scaled
+        return points
 
     def set_axis(self, axis: Any, which: str) -> NDArray[np.bool_]:
         """Label an axis with the column, and return which rows lie beyond it."""
         low, high = self.limits
-        _set_axis(axis, which, self.used[0], self.limits, is_date=self.is_date)
+        _set_axis(axis, which, self.name_of_columns, self.limits, is_date=self.is_date)
         if self.levels:
             panels.write_levels(axis, which, [panels.abridged(level, 14) for level in self.levels])
         return np.asarray((self.values < low) | (self.values > high))
@@ -366,11 +404,10 @@ class Side:
             shown = shown[np.argsort(self.curve[shown], kind="stable")]
             names = [f"{panels.abridged(self.levels[place], 20)}  ({self.counts[place]:,})" for place in shown]
             panels.draw_bars(axis, names, self.curve[shown], color=self.colour, alpha=0.8)
-            axis.set(xlabel=self.name, ylabel=named(self.used[0]))
+            axis.set(xlabel=self.name, ylabel=named(self.name_of_columns))
             told = f"{len(shown)} of {len(self.curve):,} levels" if len(shown) < len(self.curve) else ""
         elif self.alone:
-            edges = np.linspace(self.limits[0], self.limits[1], panels.bins(len(self.values)) + 1)
-            axis.hist(self.values, bins=edges, color=self.colour, alpha=0.3, label="rows")
+            axis.hist(self.values, bins=self.edges, color=self.colour, alpha=0.3, label="rows")
             self.set_axis(axis, "x")
             axis.set_ylabel("rows")
             draw_curve(axis, self.grid, self.curve, self.name)
@@ -391,6 +428,17 @@ def _span(values: Array, count: int) -> Array:
         low, high = max(low, inner_low - reach), min(high, inner_high + reach)
     margin = 0.06 * (high - low) + 1e-12
     return np.linspace(low - margin, high + margin, count)
+
+
+def _edges(values: Array, limits: Array) -> Array:
+    """Return the edges of bins between limits: of few values at even steps, of one bin for each."""
+    edges = panels.edges_of_values(values)
+    return np.linspace(limits[0], limits[1], panels.bins(len(values)) + 1) if edges is None else edges
+
+
+def _around(edges: Array, limits: Array) -> Array:
+    """Return the limits of an axis that has all bins."""
+    return np.array([min(edges[0], limits[0]), max(edges[-1], limits[1])])
 
 
 def _set_axis(axis: Any, which: str, name: str, limits: Array, *, is_date: bool) -> None:
