@@ -216,8 +216,10 @@ def _from_click(error: click.ClickException) -> KerntestError:
         commands = ctx.command.documented() if isinstance(ctx.command, DocumentedGroup) else {}
         if owner := next((owner for owner, command in commands.items() if name in _option_names(command)), None):
             see = f"it stands after the command: `{ctx.command_path} {owner} ... {name}`"
-        elif close := suggest(name, _option_names(ctx.command)):
-            see = f"did you mean {close}?"
+        elif close := suggest(
+            name.lstrip("-"), list(plain := {one.lstrip("-"): one for one in _option_names(ctx.command)})
+        ):
+            see = f"did you mean {plain[close]}?"
         return UsageError(f"no such option: {name}", hint=see, code="usage.unknown_option", where={"value": name})
     if isinstance(error, click.MissingParameter) and error.param is not None:
         return UsageError(

@@ -21,7 +21,7 @@ import numpy as np
 from kerntest.data.columns import check_usable
 from kerntest.data.table import unknown_column
 from kerntest.data.written_values import is_number
-from kerntest.errors import UsageError, option, shown_value
+from kerntest.errors import UsageError, option, shown_value, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -130,6 +130,7 @@ class Condition:
             raise UsageError(told, hint=_such_as(), code="usage.where")
         self.text, self.table = text, table
         self.columns: dict[str, Column] = {}
+        self._absent: list[tuple[str, Column]] = []
         self._tokens, self._place = list(self._read()), 0
         try:
             self.truth = self._either()
@@ -140,6 +141,10 @@ class Condition:
             self._fail(
                 what, _INSTEAD.get(self._now.text.casefold(), _TWO) if self._now.kind in {"word", "mark"} else _TWO
             )
+
+    def meant(self) -> str | None:
+        """Return the value of a column that is most like one that it does not have."""
+        return next(filter(None, (suggest(text, list(column.levels)) for text, column in self._absent)), None)
 
     def _read(self) -> Iterator[_Token]:
         """Yield the pieces of the text, and its end."""
@@ -344,6 +349,8 @@ class Condition:
         else:
             fold = str.casefold if _of_truth(column) else str
             levels = np.array([compare(fold(level), fold(token.text)) for level in column.levels], dtype=bool)
+        if compare is operator.eq and not levels.any():
+            self._absent.append((token.text, column))
         return Truth.of(np.append(levels, False)[column.values], column.missing)
 
 

@@ -72,7 +72,7 @@ class RowChoice:
             )
         rows = np.flatnonzero(self.holds(seen))
         if not len(rows):
-            raise self.nothing_left(table.name)
+            raise self.nothing_left(table.name, seen)
         by = str(self.where)
         if self.sample is not None and self.sample < len(rows):
             keys, by = self.keys(table.numbers()[rows]), self.said
@@ -88,11 +88,13 @@ class RowChoice:
         drawn = None if self.sample is None else f"{counted(self.sample, 'row')} at random"
         return "; ".join(filter(None, [self.where, drawn]))
 
-    def nothing_left(self, name: str) -> DataError:
-        """Return the error for a condition that no row fulfils."""
+    def nothing_left(self, name: str, table: Table | None = None) -> DataError:
+        """Return the error for a condition that no row fulfils, of a table with the value that may have been meant."""
         hint = either(
             f"`kerntest inspect {name}` shows what its columns hold", "inspect_table shows what its columns hold"
         )
+        meant = None if table is None else Condition(str(self.where), table).meant()
+        hint = hint if meant is None else f"did you mean {meant!r}? {hint}"
         return bad_file(name, f"has no row for which {self.where} holds", hint=hint, code="data.no_rows_chosen")
 
     # Files in pieces.

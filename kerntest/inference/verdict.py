@@ -40,8 +40,8 @@ ASYMPTOTIC = (
     "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past well within "
     "the minimum lag of"
 )
-# Delays up to so many times the minimum lag may be what a series has.
-SHORT_DELAY = 2
+# Of short series, delays up to so many rows may be among the shifts that stand for independence.
+SHORT_DELAY = 10
 # Of each member of a family under each relabelling, while they are judged: the statistic, and it in standard deviations.
 JUDGED_BYTES = 16.0
 # No more than so many times as many are advised at once, and none where they leave this share of the error.
@@ -372,7 +372,7 @@ def _of_series(lags: Lags, *, rejects: bool) -> tuple[str, ...]:
     """Return what to know of a shift test: also where a short delay of one series is among the shifts that it is compared with."""
     warning, delay = f"{ASYMPTOTIC} {counted(lags.minimum, 'row')}", abs(lags.strongest)
     n = lags.shifts + 2 * lags.minimum - 1
-    if rejects or not lags.minimum <= delay <= SHORT_DELAY * lags.minimum or 2 * delay > n // 2:
+    if rejects or not lags.minimum <= delay <= SHORT_DELAY or 2 * delay > n // 2:
         return (warning,)
     told = f"the statistic is largest at a lag of {counted(delay, 'row')}, which stands for independence here: if one series may follow"
     return warning, f"{told} the other with that delay, {option('min-lag', 2 * delay)} keeps it out of the null"

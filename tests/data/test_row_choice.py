@@ -68,6 +68,19 @@ MEANINGS = {
 }
 
 
+def test_a_value_that_no_row_has_is_told_with_the_one_that_was_meant():
+    table = pd.DataFrame({"sex": ["Female", "Male"] * 3, "v": range(6)})
+    for where, meant in (
+        ("sex == 'female'", "'Female'"),
+        ("v >= 0 and sex in ('mael')", "'Male'"),
+        ("sex == 'x'", None),
+    ):
+        with pytest.raises(DataError, match="no row for which") as caught:
+            read_table(table, where=where)
+        assert ("did you mean" in caught.value.hint) == (meant is not None)
+        assert meant is None or caught.value.hint.startswith(f"did you mean {meant}?")
+
+
 @pytest.mark.parametrize("where", MEANINGS)
 def test_a_condition_means_what_it_says_row_by_row(table, where):
     frame, path = table

@@ -47,6 +47,7 @@ APART = [
 MISTAKES = {
     2: [
         ("mmd x.csv y.csv --bandwith 1", "no such option: --bandwith", "did you mean --bandwidth?"),
+        ("mmd x.csv y.csv --bogus", "no such option: --bogus", "`kerntest mmd --help`"),
         ("mmd x.csv y.csv --columns aa", "column 'aa' is in neither x.csv nor y.csv", "did you mean 'a'?"),
         ("mmd x.csv y.csv --exclude z", "column 'z' is in neither x.csv nor y.csv", "columns are a, b"),
         ("mmd x.csv y.csv --exclude a,b", "no column of x.csv and y.csv is selected", "exclude fewer"),
