@@ -243,8 +243,8 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
     except (TypeError, ValueError, AttributeError) as error:
         parameters = inspect.signature(function).parameters
         about = f"help(kerntest.{function.__name__}) says what it takes"
-        odd = "unexpected keyword argument", "multiple values for argument"
-        for name in [one for one in options if any(str(error).endswith(f"got {told} {one!r}") for told in odd)]:
+        odd = ("got an unexpected keyword argument", "got multiple values for argument")
+        for name, said in [(one, said) for one in options for said in odd if str(error).endswith(f"{said} {one!r}")]:
             close = suggest(name, [one for one in parameters if one != name])
             meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
             raise UnknownArgumentError(
