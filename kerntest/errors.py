@@ -247,9 +247,8 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
         for name, said in [(one, said) for one in options for said in odd if str(error).endswith(f"{said} {one!r}")]:
             close = suggest(name, [one for one in parameters if one != name])
             meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
-            raise UnknownArgumentError(
-                str(error), hint=f"did you mean {' or '.join(meant)}?" if meant else about
-            ) from None
+            told = f"{function.__name__}() {said} {name!r}"
+            raise UnknownArgumentError(told, hint=f"did you mean {' or '.join(meant)}?" if meant else about) from None
         for name, value in [*zip(parameters, args, strict=False), *options.items()]:
             annotation = str(parameters[name].annotation) if name in parameters else "Any"
             known = [_TYPES.get(kind, _TYPES["str"]) for kind in annotation.split(" | ")]
