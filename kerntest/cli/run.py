@@ -165,6 +165,7 @@ def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyComma
     """Return the decorator for --fail-on; only tests have verdicts."""
     either = "on reject (p <= alpha) or on accept (p > alpha), or " if verdicts else ""
     if "same" in verdicts:
+        either = "on reject (p <= alpha, and the minimum of --min-effect is reached) or on accept (all else), or "
         either += "with --margin on same, differ or undecided (several with commas), or "
     return option(
         "--fail-on",

@@ -155,7 +155,11 @@ MISTAKES = {
         ("svm d.csv --target y --fail-on accuracy==1", "must be NAME<NUMBER", "quote"),
         ("svm d.csv --target y --fail-on accuracy<nan", "must be NAME<NUMBER", "quote"),
         ("svm d.csv --target y --fail-on reject", "must be NAME<NUMBER", "quote"),
-        ("mmd d.csv o.csv --fail-on rejct", "must be reject, accept or NAME<NUMBER", "did you mean 'reject'?"),
+        (
+            "mmd d.csv o.csv --fail-on rejct",
+            "must be reject, accept, same, differ, undecided or NAME<NUMBER",
+            "did you mean 'reject'?",
+        ),
         ("mmd d.csv o.csv --fail-on efect_size>1", "the report has no 'efect_size'", "did you mean 'effect_size'?"),
         *((line, f"{one} does not go with {other}", hint) for line, one, other, hint in APART),
     ],
