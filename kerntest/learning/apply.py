@@ -353,13 +353,13 @@ class _RowWork:
                     rows, about = int(float(f"{rows * max(1.0, size / max(text, 1)):.2g}")), "about "
             low, high = work_of_rows(self.columns, rows, size)
             threads = engine.threads if engine.name == "local" else 1
-            need = CURRENT.get().taken(0.0) + threads * (PIECE_BYTES if low != high else min(PIECE_BYTES, 30 * size))
+            piece, taken = PIECE_BYTES if low != high else min(PIECE_BYTES, 30 * size), CURRENT.get().taken(0.0)
             tell(
                 self.columns.COMMAND,
                 rows,
                 len(self.columns.encoder.columns),
                 steps=(f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time",),
-                memory=(need, need),
+                memory=(taken + piece, taken + threads * piece),
                 work=low,
                 most=high,
                 engine=engine,

@@ -87,14 +87,10 @@ def curve(rows, columns):
     return {"x.csv": np.column_stack([X, np.sin(2 * X[:, 0]) + X[:, -1] ** 2 + 0.3 * normal(rows, 1, 1)[:, 0]])}
 
 
-def names(columns, first=1):
-    return ",".join(f"x{place}" for place in range(first, columns + first))
-
-
 def both(columns):
     """Options of hsic for x of the first half of the columns."""
     half = columns // 2
-    return f"--x {names(half)} --y {names(columns - half, half + 1)}"
+    return f"--x x1:x{half} --y x{half + 1}:x{columns}"
 
 
 LEARN = "--target label"

@@ -59,7 +59,7 @@ def test_verbose_tells_the_plan_before_the_result(kerntest):
     assert outcome.code == 0
     plan = [line for line in outcome.err.splitlines() if line.startswith("plan: ")]
     assert plan[0] == "plan: data: 850 rows, 6 columns"
-    assert re.fullmatch(r"plan: memory: about \d+ MB of the 2 GB allowed", plan[3])
+    assert re.fullmatch(r"plan: memory: about \d+ MB of the 2 GB allowed", plan[4])
     assert outcome.err.startswith(plan[0])
     assert "Decision" in outcome.out
 

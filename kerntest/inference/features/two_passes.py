@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # Rows from which bandwidths, landmarks and the error of features come.
 SAMPLED_ROWS = 2000
+# What a piece takes in a pass after the first, beside what the first has left.
+SUMMED_BYTES = 3 * 10**7
 TRUTH = frozenset({"true", "false"})
 # Nystroem features of an eigenvalue of K(C, C) below this share of the largest cost time and show nothing, and their
 # inverses would enlarge rounding. Each would add less than this share to k(x, x), on average over the landmarks.
@@ -333,7 +335,7 @@ class Survey(exact.RunOfTest):
         current = CURRENT.get()
 
         def need(threads: int) -> float:
-            return current.taken(threads * piece_bytes(columns)) + held(threads)
+            return current.taken(threads * piece_bytes(columns)) + threads * SUMMED_BYTES + held(threads)
 
         what, hint = "the sums of features take", f"fewer {option('features')} take less"
         self.engine = fitting(self.engine, need, what=what, hint=hint)
