@@ -322,12 +322,12 @@ def swept_bytes(n: int, vectors: int, threads: int) -> float:
 def blocked_bytes(n: int, matrices: int, permutations: int, tiles: int) -> float:
     """Return the bytes that sums of so many matrices over blocks of rows take, of which so many tiles are under way.
 
-    Of a tile distances and values are kept, and as much while one is summed.
+    Of a tile distances and values are kept, and what they are made of.
     Relabellings are held while their statistics are found, and these twice while they are judged.
     """
     blocks = min(n, BLOCKS)
     relabelled = permutations * (8.0 * matrices + max(8.0 * matrices, blocks))
-    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 16.0 * TILE**2 * (1 + tiles)
+    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 24.0 * TILE**2 * tiles
 
 
 def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:
