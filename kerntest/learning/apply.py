@@ -234,6 +234,11 @@ def _applied(
     **csv: Unpack[SeededWords],
 ) -> dict[str, Any]:
     """Write what is asked of a model for the rows of a file, and return what is reported."""
+    if not isinstance(data, (str, os.PathLike)):
+        told = f"data must be text or a path, not {shown_argument(data)}"
+        classes = "KernelPCA, KernelICA or KernelCCA" if command == "transform" else "SVM or KernelRidge"
+        hint = f"load(model).{command}(data) of {classes} takes arrays and frames"
+        raise UsageError(told, hint=hint, code="usage.data")
     started, columns = time.perf_counter(), columns_to_write(model, command, asked)
     encoder = columns.encoder
     one_of("missing", missing, ("error", "drop", "empty"))

@@ -16,7 +16,7 @@ import numpy as np
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of
-from kerntest.errors import UsageError, arguments_of, one_of, option, positive, warn_of, whole_number
+from kerntest.errors import UsageError, arguments_of, one_of, option, positive, shown_argument, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.fit_pictures import importance_panels
 from kerntest.learning.importance import permutation_importance
@@ -164,6 +164,12 @@ def sized(
     if not limits[0] <= value <= limits[1]:
         told = f"{name} must be between {limits[0]:g} and {limits[1]:g} in size, not {value:g}"
         raise UsageError(told, hint=hint, code=code or f"usage.{name}")
+
+
+def values_for_name(target: object, estimator: str) -> UsageError:
+    """Return the error for a target that is handed over as values where the name of a column is meant."""
+    told = f"target must be the name of a column of train, not {shown_argument(target)}"
+    return UsageError(told, hint=f"kerntest.{estimator}().fit(X, y) takes values", code="usage.target")
 
 
 def first_flaw(cases: dict[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import kerntest
+from kerntest.errors import UsageError
 
 RNG = np.random.default_rng(0)
 DATA = pd.DataFrame(
@@ -112,3 +113,18 @@ def test_an_argument_that_is_given_twice_is_told_with_what_was_meant():
         kerntest.hsic_test(DATA, x="a", y="b")
     assert isinstance(caught.value, kerntest.KerntestError)
     assert caught.value.hint == "did you mean x_columns?"
+
+
+@pytest.mark.parametrize("values", [DATA["t"], DATA["t"].to_numpy(), DATA["t"].tolist(), [1.0] * 24])
+def test_values_in_place_of_names_and_files_lead_to_the_classes(folder, values):
+    for train, estimator in ((kerntest.train_svm, "SVM"), (kerntest.train_ridge, "KernelRidge")):
+        with pytest.raises(UsageError, match=r"^target must be the name of a column of train, not a \w+$") as told:
+            train(DATA[["a", "b"]], values)
+        assert told.value.hint == f"kerntest.{estimator}().fit(X, y) takes values"
+    for apply, model, way in (
+        (kerntest.predict_file, "model.kt", "load(model).predict(data) of SVM or KernelRidge"),
+        (kerntest.transform_file, "axes.kt", "load(model).transform(data) of KernelPCA, KernelICA or KernelCCA"),
+    ):
+        with pytest.raises(UsageError, match=r"^data must be text or a path, not a \w+$") as told:
+            apply(folder / model, values)
+        assert told.value.hint == f"{way} takes arrays and frames"

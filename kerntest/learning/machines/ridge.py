@@ -15,7 +15,7 @@ from kerntest.errors import DataError, UsageError, counted, option, positive
 from kerntest.learning import scores
 from kerntest.learning.estimator import Estimator, not_fitted
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
-from kerntest.learning.learner import Judgement, Learner, trains
+from kerntest.learning.learner import Judgement, Learner, trains, values_for_name
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.machines.ridge_fit import RidgeFit, RidgeModel, RidgeOptions
@@ -269,7 +269,9 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         if not isinstance(self.target, Iterable):
             what = f"target must be the name of a column, or a list of names, not {self.target!r}"
             raise UsageError(what, hint=f"the columns are {', '.join(table.names[:12])}", code="usage.target")
-        texts = [self.target] if isinstance(self.target, str) else map(str, self.target)
+        texts = [self.target] if isinstance(self.target, str) else [str(one) for one in self.target]
+        if len(texts) == table.n_rows and not {*texts} & {*table.names}:
+            raise values_for_name(self.target, self.ESTIMATOR)
         # A text may name several with commas between them, unless it is a name.
         patterns = [one for text in texts for one in ([text] if text in table.names else split_patterns(text))]
         names = tuple(match_names(patterns, table.names, table.name))

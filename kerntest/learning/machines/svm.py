@@ -14,7 +14,7 @@ from kerntest.engines.engine import Engine, doing
 from kerntest.errors import DataError, UsageError, listed, one_of, option, whole_number
 from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
-from kerntest.learning.learner import Judgement, Learner, trains
+from kerntest.learning.learner import Judgement, Learner, trains, values_for_name
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
@@ -274,6 +274,8 @@ def train_svm(
     UsageError, DataError, UndecidedError
         If the options, the rows or the kernel do not allow it.
     """
+    if isinstance(target, (list, tuple)) or hasattr(target, "__array__"):
+        raise values_for_name(target, "SVM")
     machine = SvmOptions.taken_from(options)
     if (target is None) != (machine.task == "one-class"):
         told = f"{option('task', machine.task)} {'needs' if target is None else 'has no'} {option('target')}"
