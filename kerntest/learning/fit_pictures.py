@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from kerntest.data.column_types import as_text
 from kerntest.kernels.base import Points
 from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
@@ -247,10 +248,19 @@ def draw_components(axis: Any, scores: Array, ratios: Sequence[float], color: Co
     panels.write_title(axis, heading, panels.thinning(len(shown), len(scores)))
 
 
+def _numbers_classes(column: Column) -> bool:
+    """Say whether numbers are those of classes, as 0 and 1 or digits: whole ones, no more than a legend has room for."""
+    present = np.unique(column.values[~column.missing])
+    whole = column.kind == "number" and bool(np.all(present == np.floor(present)))
+    return whole and len(present) <= panels.CLASSES_IN_LEGEND
+
+
 def _coloured(axis: Any, rows: Array, shown: NDArray[np.intp], color: Column | None) -> None:
     """Draw some rows as points, coloured by a column."""
     size = max(panels.point_size(len(shown)), 10.0)
     style = {"s": size, "edgecolor": "white", "linewidth": 0.015 * size}
+    if color is not None and _numbers_classes(color):
+        color = as_text(color)
     if color is None:
         axis.scatter(*rows.T, color=panels.COLOUR_X, **style)
     elif color.is_category:

@@ -41,7 +41,7 @@ LEGEND: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none", "fontsize": 8
 # By their endings, and what leaves out when a picture was drawn.
 FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH, CAPTION_LINES = 72, 11, 13, 4
-POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 8
+POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 10
 # Up to so many cells a side, there is room for what they say; of more than these, every so manieth is named.
 CELLS_WITH_TEXT, CELLS_PARTED, CELLS_NAMED = 12, 20, 30
 # What matplotlib warns of when it draws a letter as a box.

@@ -76,7 +76,7 @@ def test_lines_that_do_not_occur_are_not_drawn(C, seen):
     assert ("boundary" in legend(axis), "margin (scores -1, 1)" in legend(axis)) == (0.0 in seen, 1.0 in seen)
 
 
-@pytest.mark.parametrize("names", ["abc", [f"_{place:02}" for place in range(10)]])
+@pytest.mark.parametrize("names", ["abc", [f"_{place:02}" for place in range(12)]])
 def test_regions_and_rows_of_several_classes_have_their_colours(names):
     data = classes(names, rows=100)
     _, made = drawn_by(train_svm, data, target="kind", test_fraction=0.2, method="mean")
@@ -97,7 +97,7 @@ def test_regions_and_rows_of_several_classes_have_their_colours(names):
     assert sum(map(sum, filled.values())) == 100
     first = names[0]
     assert legend(axis)[0] == (f" {first}" if first[0] == "_" else first)
-    assert ("and 2 more" in legend(axis)) == (len(names) == 10)
+    assert ("and 2 more" in legend(axis)) == (len(names) == 12)
     assert "20 test rows" in legend(axis)
 
 
@@ -318,7 +318,10 @@ COMPONENTS = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns
     many=[f"class {place % 12:02}" for place in range(60)],
     price=np.linspace(5, 9, 60),
     day=pd.date_range("2024-03-01", periods=60),
-    huge=np.where(np.arange(60) % 2, 1.7e308, -1.7e308),
+    huge=np.linspace(-1.0, 1.0, 60) * 1.7e308,
+    digit=[float(place % 10) for place in range(60)],
+    count=[float(place % 11) for place in range(60)],
+    half=[place % 2 / 2 for place in range(60)],
 )
 
 
@@ -329,7 +332,7 @@ def components(color=None, count=2):
     )
 
 
-@pytest.mark.parametrize("color", [None, "kind", "many", "price", "day", "huge"])
+@pytest.mark.parametrize("color", [None, "kind", "many", "digit", "price", "day", "huge", "count", "half"])
 def test_rows_lie_in_the_plane_of_two_components_and_have_the_colour_of_a_column(color):
     result, made = components(color)
     axis, scree = panels(made)
@@ -337,10 +340,15 @@ def test_rows_lie_in_the_plane_of_two_components_and_have_the_colour_of_a_column
     assert axis.get_xlabel() == f"pc1 ({100 * first:.3g} % of the variance)"
     assert axis.get_ylabel() == f"pc2 ({100 * second:.3g} % of the variance)"
     assert len(points(axis)) == 60
-    if color in {"kind", "many"}:
+    told = {
+        "kind": [" _b", "a", "c \\$"],
+        "many": [*(f"class {k:02}" for k in range(10)), "and 2 more"],
+        # A few whole numbers are those of classes.
+        "digit": list("0123456789"),
+    }
+    if color in told:
         assert axis.get_legend().get_title().get_text() == color
-        told = [" _b", "a", "c \\$"] if color == "kind" else [*(f"class {k:02}" for k in range(8)), "and 4 more"]
-        assert legend(axis) == told
+        assert legend(axis) == told[color]
         faces = [tuple(face[0]) for _, face, _ in scatters(axis)]
         assert faces == [to_rgba(COLOURS[place % len(COLOURS)]) for place in range(len(faces))]
     elif color is not None:
@@ -348,7 +356,7 @@ def test_rows_lie_in_the_plane_of_two_components_and_have_the_colour_of_a_column
         assert bar.get_ylabel() == color
         dated = any("Mar" in text for text in tick_labels(bar, "y"))
         assert dated == (color == "day")
-        largest = {"price": 9, "day": 19_842, "huge": 1e307}[color]
+        largest = {"price": 9, "day": 19_842, "huge": 1e307, "count": 10, "half": 0.5}[color]
         assert axis.collections[0].get_array().max() == largest
     np.testing.assert_allclose([bar.get_height() for bar in scree.patches], [100 * first, 100 * second], rtol=1e-12)
     np.testing.assert_allclose(scree.lines[0].get_ydata(), [100 * first, 100 * (first + second)], rtol=1e-12)

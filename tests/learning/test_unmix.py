@@ -405,7 +405,9 @@ def test_a_model_goes_through_its_file(tmp_path):
     report = inspect_model(tmp_path / "m.kt")
     np.testing.assert_allclose(report.mixing, ica.mixing_, rtol=1e-12)
     assert "Independent components" in str(report)
-    raises(UsageError, "usage.components", lambda: transform_file(tmp_path / "m.kt", table, components=4))
+    raises(
+        UsageError, "usage.components", lambda: transform_file(tmp_path / "m.kt", tmp_path / "rows.csv", components=4)
+    )
 
 
 def damaged_fields(manifest):
