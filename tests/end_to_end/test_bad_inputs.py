@@ -178,7 +178,7 @@ MISTAKES = {
         ("hsic nowhere.csv --pairwise", "nowhere.csv does not exist", ""),
         ("svm one.csv --target species", "is setosa in every row: there is one class only", "two classes"),
         ("svm few.csv --target species --cv 9", "into 9 folds", "at most 6"),
-        ("svm same.csv --target y", "no column is left to learn from", "two different values"),
+        ("svm same.csv --target y", "there is one class only", "two classes"),
         ("svm unlabelled.csv --target species", "species 1 (the first in line 3)", "--missing drop"),
         ("svm many.csv --target y", "10,000 different values", "--task regress"),
         ("svm iris.csv --target species --task regress", "holds text", "--task classify"),
