@@ -152,13 +152,17 @@ def size_work(sample: Sample, kernels: Sequence[Kernel]) -> Step:
     """Return what the size of a difference takes, or the shift that would have been found: one or the other."""
     n, count = len(sample.points), float(len(kernels))
     s, blocks = 2.0 * min(max(n // 8, PART[0]), PART[1], n), 2.0 * PART[0]
-    drawn = float(min(n, SAMPLED))
+    units = (None if sample.design is None else sample.design.n_units) or n
+    # Of units that are drawn all rows take part.
+    some, drawn = float(min(units, SAMPLED)), n * min(1.0, SAMPLED / units)
     one = work_of_values(kernels[:1], sample.points)
-    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"product": 2.0 * drawn**3, "entry": 20.0 * drawn**2})
+    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"product": 2.0 * some * drawn**2})
+    sized = added(sized, {"entry": 20.0 * drawn**2})
     tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
     shift = added(tried, {"product": count * (2.0 + ROUNDS / 2) * RELABELLINGS * blocks**2})
     what = "the size of the difference, or the shift that would have been found"
-    return Step(what, lambda _: 8.0 * max(4.0 * s**2, 5.0 * drawn**2), shift, added(sized, shift))
+    most, least = 8.0 * max(4.0 * s**2, 7.0 * drawn**2), 32.0 * s**2
+    return Step(what, lambda _: most, shift, added(sized, shift), most - least)
 
 
 class MovedTest:
