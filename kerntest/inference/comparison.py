@@ -148,7 +148,9 @@ class Comparison:
     def sized(self, test: TwoSamples, verdict: Verdict, family: Family, chooser: KernelChooser) -> dict[str, Any]:
         """Return how large the difference is under a kernel chosen beforehand, or the shift that would have been found."""
         sample, alpha = test.sample, self.run.options.alpha / self.tests
-        measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
+        measure = family.kernels[0]
+        if len(family.members) > 1:
+            (measure,) = chooser.family(self.kernel, "median", single=True, idle=True).kernels
         asked = any(one is not None for one in self.asked)
         if verdict.p_value > alpha and not asked:
             # A test that cannot reject finds no shift.

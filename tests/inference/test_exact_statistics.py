@@ -145,7 +145,7 @@ def test_the_standard_error_is_that_of_the_witness_function():
     at_x = K[:9, :9].sum(axis=1) / 8 - K[:9, 9:].sum(axis=1) / 14
     at_y = K[9:, :9].sum(axis=1) / 9 - K[9:, 9:].sum(axis=1) / 13
     result = mmd_of(x, y, "gaussian(1)", alpha=0.9)
-    error = math.sqrt(4 * (at_x.var() / 9 + at_y.var() / 14) / result.mmd2_unbiased) / 2
+    error = math.sqrt(4 * (at_x.var(ddof=1) / 9 + at_y.var(ddof=1) / 14) / result.mmd2_unbiased) / 2
     assert_close(result.mmd_standard_error, error)
 
 

@@ -26,6 +26,8 @@ from kerntest.inference.relabelling.permuted_blocks import (
 from kerntest.inference.relabelling.permuted_pairs import TwoVariables
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import Options, Sample
+from kerntest.inference.sizes.location import PART
+from kerntest.inference.sizes.margins import SAMPLED
 from kerntest.inference.statistic import LabelMatrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
@@ -447,9 +449,12 @@ def test_no_dense_block_holds_more_than_a_tile(monkeypatch):
     monkeypatch.setattr(DensePairs, "__init__", noted)
     x, y = np.random.default_rng(0).normal(size=(2, 2500, 2))
     hsic_test(x, y, kernel_x="gaussian(1)", kernel_y="gaussian(1)")
-    mmd_test(x, y, kernel="gaussian(1)")
     assert shapes
     assert max(shapes) < 500**2
+    # The size of a difference, or the shift that would have been found, is told by so many rows of any number.
+    mmd_test(x, y, kernel="gaussian(1)")
+    mmd_test(x, y + 1.0, kernel="gaussian(1)")
+    assert max(shapes) <= max(SAMPLED, 2 * PART[1]) ** 2
 
 
 @pytest.mark.parametrize(

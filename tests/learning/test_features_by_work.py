@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import SVM, DataWarning, KernelPCA, KernelRidge, compute_on, train_kpca, train_ridge, train_svm
 from kerntest.errors import UsageError
@@ -136,7 +137,11 @@ def test_estimators_keep_their_parameters_and_take_features_all_the_same(frame, 
     estimator.save(tmp_path / "m.kt")
     loaded = made.load(tmp_path / "m.kt")
     applied = "transform" if made is KernelPCA else "predict"
-    assert np.array_equal(getattr(loaded, applied)(X[:9]), getattr(estimator, applied)(X[:9]))
+    before, after = (getattr(one, applied)(X[:9]) for one in (estimator, loaded))
+    if before.dtype.kind == "f":
+        assert_close(after, before, share=SAME_MACHINE, condition=100)
+    else:
+        assert np.array_equal(after, before)
     insisting = made(features="none").fit(X, y)
     assert insisting.get_params()["features"] == "none"
     assert insisting.model.features is None

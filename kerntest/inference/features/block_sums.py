@@ -466,7 +466,7 @@ def _kernels(
     if family.thinning:
         rule = f"{sum(run.n):,} rows: bandwidths of the exact test from half the median on"
         family = family._replace(thinning=rule)
-    return family, () if len(family.kernels) == 1 else chooser.family("auto", "median", single=True).kernels
+    return family, () if len(family.kernels) == 1 else chooser.family(kernel, "median", single=True, idle=True).kernels
 
 
 def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> verdict.Verdict:

@@ -43,6 +43,8 @@ POWER = 0.8
 PAIRS, FEWEST, MOST = 10**7, 60, 1000
 # Rows of each sample of a part of the rows, least and most: an eighth of all, and relabellings of them.
 PART, RELABELLINGS, MOST_RELABELLINGS = (80, 400), 400, 4000
+# A column in which values are tied has fewer different ones than this share of its rows.
+TIED = 0.8
 # Rows that tell whether a kernel is one of differences.
 FEW = 20
 # So many of the relabellings at least tell what a small alpha asks for.
@@ -144,7 +146,7 @@ def smallest_shift(
         by = None if test.reached is None else _reached(lambda by: test.power(column, by), guess, alpha)
     if by is None:
         return None
-    deviations = by / spread * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
+    deviations = test.mean_shift(column, by) / spread * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
     return SmallestShift(deviations, rows.numeric_names[column], POWER)
 
 
@@ -176,6 +178,7 @@ class MovedTest:
         self.kernels = family.kernels
         self.blocks = BlockedRows.of(part.labels, options.seed, part.design)
         self.points = part.points.take(self.blocks.order)
+        self.draws = np.random.default_rng((options.seed, STREAM, 1)).random(len(self.points))
         most = min(max(RELABELLINGS, math.ceil(EXCEEDING / alpha)), MOST_RELABELLINGS)
         labels = self.blocks.relabellings(most, options.seed)
         # All that there are, in their order, or as many as were asked for.
@@ -200,12 +203,33 @@ class MovedTest:
 
     def power(self, column: int, by: float) -> float:
         """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
-        there = moved(self.points, column, by)
+        there = self.shifted(column, by)
         alike = self._alike(there)
         in_x = self.within if alike else _forms(self.of_x, self._summed(there, there), self.of_x)[0]
         (between,) = _forms(self.of_x, self._summed(there, self.points), self.of_y)
         scored = self.score((in_x + self.in_y - 2.0 * between)[self.seen])
         return float(np.mean(scored > (math.inf if self.reached is None else self.reached)))
+
+    def shifted(self, column: int, by: float) -> Points:
+        """Return the rows moved in a column by as much on average; values that many rows share stay among these values.
+
+        Else narrow kernels would see that ties are broken, which no real shift does.
+        """
+        values = self.points.numeric[:, column]
+        levels = np.unique(values)
+        if len(levels) > TIED * len(values):
+            return moved(self.points, column, by)
+        target = np.minimum(values + by, levels[-1])
+        above = np.minimum(np.searchsorted(levels, target), len(levels) - 1)
+        high, low = levels[above], levels[np.maximum(above - 1, 0)]
+        share = np.divide(target - low, high - low, out=np.ones_like(target), where=high > low)
+        numeric = self.points.numeric.copy()
+        numeric[:, column] = np.where(self.draws < share, high, low)
+        return Points(numeric, self.points.codes)
+
+    def mean_shift(self, column: int, by: float) -> float:
+        """Return by how much rows are moved on average."""
+        return float((self.shifted(column, by).numeric - self.points.numeric)[:, column].mean())
 
     def _summed(self, x: Points, y: Points) -> list[Array]:
         """Return the sums of each kernel over pairs of blocks."""

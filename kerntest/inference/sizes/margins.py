@@ -115,7 +115,7 @@ class Errors(NamedTuple):
     """What the errors of both mean embeddings are like.
 
     `square` and `cube` are tr C^2 and tr C^3, `largest` the largest eigenvalue of C, `twice` <D, C^2 D> for the estimate D of
-    Delta. `freedom` is how many degrees the variance has (Welch 1947), `relative` the standard deviation of the logarithm
+    Delta. `unseen` is what rows of kinds that a small sample does not hold may add to <D, C D>, and at most to it over |D|^2. `freedom` is how many degrees the variance has (Welch 1947), `relative` the standard deviation of the logarithm
     of the squared effect size in that of the logarithm of MMD^2.
     """
 
@@ -125,6 +125,7 @@ class Errors(NamedTuple):
     twice: float
     freedom: float
     relative: float = 1.0
+    unseen: tuple[float, float] = (0.0, 0.0)
 
 
 class Law:
@@ -137,7 +138,8 @@ class Law:
     def __init__(self, found: Effect, errors: Errors) -> None:
         self.estimate, self.errors = found.unbiased, errors
         above = max(found.unbiased, np.finfo(np.float64).tiny)
-        self.once = min(found.variance / 4.0 / above, errors.largest)
+        unseen, most = errors.unseen
+        self.once = min(found.variance / 4.0 / above, errors.largest) + min(unseen / above, most)
         self.twice = min(errors.twice / above, errors.largest * self.once)
 
     def variance(self, mmd: float) -> float:
@@ -219,7 +221,9 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     points = sample.points.take(np.flatnonzero(kept))
     K = kernel.evaluate(DensePairs(points, points))
     slopes = of_unit.T @ (weights * centred(found.witness[kept]))
-    G = of_unit.T @ (centred(centred(K).T) * weights[:, None] * weights) @ of_unit
+    apart = centred(centred(K).T)
+    farthest = float(np.diagonal(apart).max())
+    G = of_unit.T @ (apart * weights[:, None] * weights) @ of_unit
     np.fill_diagonal(G, 0.0)
     squared = G @ G
     vector = squared[:, int(np.argmax(np.diagonal(squared)))]
@@ -227,7 +231,16 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
         vector = squared @ (vector / (np.abs(vector).max() or 1.0))
     norm = float(vector @ vector)
     spread = np.bincount(group, weights=np.square(slopes), minlength=len(in_group))
-    degrees = float((np.square(spread) / np.maximum(in_group - 1.0, 1.0)).sum())
+    seen, most = spread, 0.0
+    if len(in_group) == 2:
+        # Two more units in each sample, at both ends of the witness function (after Agresti and Coull 1998, who add
+        # observations to shares): a small one may hold no row of a kind that it would have.
+        ends = np.array([found.witness.min(), found.witness.max()])
+        means = np.bincount(cells, weights=found.witness) / counts
+        each = np.square(signed * counts / in_group) * in_group / (in_group + 2.0)
+        seen = spread * in_group / (in_group + 2.0) + each * np.square(ends - means[:, None]).sum(axis=1)
+        most = 2.0 * float(each.sum()) * farthest
+    degrees = float((np.square(seen) / np.maximum(in_group - 1.0, 1.0)).sum())
     # How the norm of the kernel matrix, centred over all rows, varies: rows that stand for others weigh as much as these.
     share = counts[cell] / member.sum(axis=0)[cell] / n
     means = K @ share
@@ -240,8 +253,9 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
         cube=max(float((squared * G).sum()), 0.0),
         largest=math.sqrt(float(vector @ squared @ vector) / norm) if norm > 0 else 0.0,
         twice=max(float(slopes @ G @ slopes), 0.0),
-        freedom=spread.sum() ** 2 / degrees if degrees > 0 else math.inf,
+        freedom=seen.sum() ** 2 / degrees if degrees > 0 else math.inf,
         relative=math.sqrt((2.0 * square + ratio) / (2.0 * square + 4.0 * linear)) if square + linear > 0 else 1.0,
+        unseen=(max(float((seen - spread).sum()), 0.0), most),
     )
 
 

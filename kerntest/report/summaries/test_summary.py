@@ -177,6 +177,8 @@ def decision_sentence(
             "differ": f"{subject} differ by more than {_margin(margin)}: MMD is at least {number(margin.lower_bound)}",
             "undecided": f"Undecided whether {subject[:1].lower()}{subject[1:]} are the same within {_margin(margin)}: {sides}",
         }[margin.verdict]
+        if margin.verdict == "same" and p_value <= alpha:
+            decision = decided(p_value, alpha, "There is a difference, but a smaller one", "")
         return f"{answer}. {decision}"
     return decision + shift_clause(smallest_shift)
 
