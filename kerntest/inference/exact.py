@@ -151,7 +151,7 @@ class RunOfTest:
             n,
             columns,
             steps=tuple(step.what for step in steps),
-            memory=(taken + max(step.held(threads) - step.spared for step in steps), need(threads)),
+            memory=(taken + max((step.least or step.held)(threads) for step in steps), need(threads)),
             work=added(*(step.work for step in steps)),
             most=added(*(step.most for step in steps)),
             engine=self.engine,

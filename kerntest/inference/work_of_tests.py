@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kerntest.engines.plan import added
@@ -58,14 +59,14 @@ PIECE_BYTES, COLUMN_BYTES = 75 * 10**6, 3 * 10**6
 class Step(NamedTuple):
     """What is computed: in words, the bytes that it holds on so many threads beside the rows, and its work, least and most.
 
-    Of the bytes some may be `spared`.
+    Where values decide, it holds `least` bytes or more.
     """
 
     what: str
     held: Callable[[int], float]
     work: Work
     most: Work
-    spared: float = 0.0
+    least: Callable[[int], float] | None = None
 
     @classmethod
     def sure(cls, what: str, held: Callable[[int], float], work: Work) -> Step:
@@ -168,11 +169,15 @@ def _blocks(
     tiled: list[list[Kernel]] = [[], []]
     # From wide to narrow, until a bandwidth is too narrow for a factor.
     narrow: set[str] = set()
-    widest = [0.0, 0.0]
+    widest, chains = [0.0, 0.0], dict[str, int]()
     for kernel in kernels:
         name = str(kernel).partition("(")[0]
         ranks = (math.inf, math.inf) if name in narrow else expected_rank(kernel, points, LEFT_OUT)
-        narrow |= {name} if math.isinf(ranks[0]) else set()
+        if math.isinf(ranks[0]):
+            narrow.add(name)
+        else:
+            # Terms of one name follow one another; a thread has one chain of them.
+            chains[name] = len(terms(kernel))
         for end, rank in enumerate(ranks):
             if math.isinf(rank):
                 tiled[end].append(kernel)
@@ -187,13 +192,13 @@ def _blocks(
     # Each term of a sum keeps its distances and its values of a tile.
     together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
 
-    def held(threads: int) -> float:
+    def held(threads: int, end: int = 1) -> float:
         own = derived_bytes(points, kernels) + (0.0 if design is None else 24.0 * n * blocks)
-        tiles = blocked_bytes(n, len(kernels), permutations, threads * together)
-        return own + threads * factor_bytes(n, widest[1]) + tiles
+        tiles = blocked_bytes(n, len(kernels), permutations, threads * together, cosets)
+        return own + min(threads, sum(chains.values())) * factor_bytes(n, widest[end]) + tiles
 
     low, high = (added(relabelled, added(*works, times=float(cosets))) for works in ends)
-    return Step(what, held, low, high, factor_bytes(n, widest[1]) - factor_bytes(n, widest[0]))
+    return Step(what, held, low, high, partial(held, end=0))
 
 
 def _shifts(counted: str, sides: Sequence[Side], permutations: int, members: int) -> Step:
@@ -320,14 +325,14 @@ def swept_bytes(n: int, vectors: int, threads: int) -> float:
     return 8.0 * n * vectors * (2 * threads + SWEPT) + TILE_BYTES * threads
 
 
-def blocked_bytes(n: int, matrices: int, permutations: int, tiles: int) -> float:
+def blocked_bytes(n: int, matrices: int, permutations: int, tiles: int, cosets: int = 1) -> float:
     """Return the bytes that sums of so many matrices over blocks of rows take, of which so many tiles are under way.
 
     Of a tile distances and values are kept, and what they are made of.
-    Relabellings are held while their statistics are found, and these twice while they are judged.
+    Relabellings of one set of blocks are held while their statistics are found; these are judged a third at a time.
     """
     blocks = min(n, BLOCKS)
-    relabelled = permutations * (8.0 * matrices + max(8.0 * matrices, blocks))
+    relabelled = permutations * (8.0 * matrices * (1.0 + 1.0 / 3.0) + blocks / cosets)
     return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 24.0 * TILE**2 * tiles
 
 

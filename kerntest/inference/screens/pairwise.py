@@ -37,7 +37,7 @@ from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
 from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
-from kerntest.inference.work_of_tests import held_by_stacks, work_of_pairs
+from kerntest.inference.work_of_tests import USUAL_RANK, held_by_stacks, work_of_pairs
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.test_summary import screen_sentence
@@ -183,7 +183,7 @@ def hsic_pairs(
     shared.plan(
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
-        8.0 * n * kept + held_by_stacks(n, stacked, shared.engine),
+        8.0 * n * (kept + USUAL_RANK * len(usable)) + held_by_stacks(n, stacked, shared.engine),
         work_of_pairs(n, len(usable), len(pairs), orders, target=target is not None, sets=shared.sets()),
     )
     effects = _corrected(shared.tested(progress), correction, alpha)

@@ -163,8 +163,8 @@ def size_work(sample: Sample, kernels: Sequence[Kernel]) -> Step:
     tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
     shift = added(tried, {"product": count * (2.0 + ROUNDS / 2) * RELABELLINGS * blocks**2})
     what = "the size of the difference, or the shift that would have been found"
-    most, least = 8.0 * max(4.0 * s**2, 7.0 * drawn**2), 32.0 * s**2
-    return Step(what, lambda _: most, shift, added(sized, shift), most - least)
+    held = 8.0 * max(4.0 * s**2, 7.0 * drawn**2)
+    return Step(what, lambda _: held, shift, added(sized, shift), lambda _: 32.0 * s**2)
 
 
 class MovedTest:
