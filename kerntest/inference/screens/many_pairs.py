@@ -121,15 +121,17 @@ class Screen(RunOfTest):
             refusal=(f"this test of {self.n:,} rows takes", ABOUT_COLUMNS),
         )
 
-    def told(self, *more: str) -> dict[str, Any]:
-        """Return the fields that all records have, with more warnings."""
+    def told(self, *more: str, used: int | None = None) -> dict[str, Any]:
+        """Return the fields that all records have, with more warnings; so many rows are used by some test, if not all."""
         return {
             "command": "hsic",
             "alpha": self.options.alpha,
             "n": self.n,
             "columns_left_out": self.left_out,
             "warnings": (*self.warnings, *more),
-            "provenance": self.provenance([self.table], [self.n], (self.asked,), str(self.bandwidth)),
+            "provenance": self.provenance(
+                [self.table], [self.n if used is None else used], (self.asked,), str(self.bandwidth)
+            ),
         }
 
 

@@ -207,6 +207,7 @@ def hsic_pairs(
             *counters(column for column in usable if column.name not in running),
             *copies_warning([column.values for column in usable]),
             *lone_values(replace(shared.table, columns=tuple(usable))),
+            used=max((pair.n for pair in made), default=None),
         ),
     )
     files.write(dict, lambda: screen_figure(result))
