@@ -206,7 +206,7 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     # Units are drawn of each cell, of pairs of all, and stand for all of it.
     _, first, units = np.unique(units, return_index=True, return_inverse=True)
     groups = strata[first] if design is not None and design.swaps else cells[first]
-    chosen = _drawn(groups, seed)
+    chosen = _drawn(groups, len(units), seed)
     in_group, drawn = np.bincount(groups).astype(np.float64), np.maximum(np.bincount(groups[chosen]), 1.0)
     kept = np.isin(units, chosen)
     cell, unit = cells[kept], np.searchsorted(chosen, units[kept])
@@ -259,10 +259,10 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     )
 
 
-def _drawn(groups: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
-    """Return about `SAMPLED` units in ascending order, as many of each group as it has, and two of each at least."""
+def _drawn(groups: NDArray[np.intp], rows: int, seed: int) -> NDArray[np.intp]:
+    """Return units of about `SAMPLED` of the rows in ascending order, as many of each group as it has, and two of each at least."""
     counts = np.bincount(groups)
-    enough = min(SAMPLED, len(groups))
+    enough = min(max(SAMPLED * len(groups) // rows, 1), len(groups))
     most = bisect_left(range(int(counts.max()) + 1), enough, key=lambda m: int(np.minimum(counts, m).sum()))
     order = np.random.default_rng((seed, STREAM)).permutation(len(groups))
     order = order[np.argsort(groups[order], kind="stable")]
