@@ -1,5 +1,6 @@
 """Every engine by its name, and one cluster of two processes for all tests of it: starting takes longer than most."""
 
+import os
 from contextlib import contextmanager
 
 import pytest
@@ -55,7 +56,8 @@ def on(request, monkeypatch):
             torch = pytest.importorskip("torch")
             # Its threads wait for each other busily, which takes most of the time where the machine has other work.
             torch.set_num_threads(1)
-            monkeypatch.setenv("KERNTEST_DEVICE", "cpu")
+            # A GPU only where somebody names it.
+            monkeypatch.setenv("KERNTEST_DEVICE", os.environ.get("KERNTEST_DEVICE", "cpu"))
         threads = {"one thread": 1}.get(name, 3)
         with kerntest.compute_on(name if name == "gpu" else "local", threads=threads) as engine:
             yield engine
