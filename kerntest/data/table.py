@@ -169,6 +169,8 @@ class Table:
         How they were chosen, in words.
     offset, part
         Of some rows of a file: how many stand before them, and which of several files it is.
+    whole : Table, optional
+        With all columns and rows, where these are some of its columns.
     """
 
     name: str
@@ -190,6 +192,7 @@ class Table:
     chosen_by: str = ""
     offset: int = 0
     part: str = ""
+    whole: Table | None = None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -220,7 +223,9 @@ class Table:
 
     def select(self, names: Sequence[str]) -> Table:
         """Return the table of these columns, in this order; UsageError for a name that is not there."""
-        return self if tuple(names) == self.names else replace(self, columns=tuple(map(self._named, names)))
+        if tuple(names) == self.names:
+            return self
+        return replace(self, columns=tuple(map(self._named, names)), whole=self.whole or self)
 
     def _named(self, name: str) -> Column:
         if not isinstance(name, str) or name not in self._by_name:

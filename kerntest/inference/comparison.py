@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
+from kerntest.data.diagnostics.copies import repeated_in
 from kerntest.data.diagnostics.misleading import misleading
 from kerntest.data.facts import NumberFacts, lone_values, tells_clusters
 from kerntest.dataclass import dataclass
@@ -123,7 +124,10 @@ class Comparison:
         test = TwoSamples(options, run.engine, progress, sample)
         verdict = verdict_of(test, family)
         sized, explanation = self.sized(test, verdict, family, chooser), None
-        warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings)
+        # Of clusters and pairs the design knows which rows belong together.
+        apart = self.reading.cluster is not None or self.reading.paired is not None
+        repeated = () if apart else repeated_in(used, pooled)
+        warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *repeated, *pooled.warnings)
         if verdict.p_value <= options.alpha and sample.design is None:
             warnings += tuple(_possible_clusters(tables))
         if self.explain:

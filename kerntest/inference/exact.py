@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import kerntest
-from kerntest.data.diagnostics.copies import copies_warning
+from kerntest.data.diagnostics.copies import copies_warning, unused
 from kerntest.engines import engine as engines
 from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
 from kerntest.errors import UndecidedError, option
@@ -182,7 +182,10 @@ def kernel_warnings(family: Family, kernels: tuple[Kernel, ...]) -> list[str]:
     return warnings
 
 
-def paired_copies(paired: Paired) -> list[str]:
-    """Return the warning about copies among the rows of a test."""
+def paired_copies(paired: Paired, tables: Sequence[Table]) -> list[str]:
+    """Return the warning about copies among the rows of a test; of each variable the table that it is of."""
     points = [one.points for one in paired.variables]
-    return copies_warning([column for one in points for column in (*one.numeric.T, *one.codes.T)])
+    sides = [
+        (table, table.numbers()[paired.origin], one.names) for table, one in zip(tables, paired.variables, strict=True)
+    ]
+    return copies_warning([column for one in points for column in (*one.numeric.T, *one.codes.T)], others=unused(sides))

@@ -461,4 +461,4 @@ def _gap(table: Table, row: int, said: str) -> DataError:
 def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:
     """Return warnings where rows follow one another, count, or repeat each other."""
     in_order = order_warnings(groups.sides(), rejects=rejects, rows=paired.origin)
-    return [*in_order, *exact.paired_copies(paired)]
+    return [*in_order, *exact.paired_copies(paired, groups.tables)]

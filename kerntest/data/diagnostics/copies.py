@@ -19,27 +19,36 @@ that nothing would make equal:
   what chance adds to that.
 
 Columns that another column all but determines, a code beside its name, say nothing new and are not asked.
+
+A test of some columns of a table knows the others: rows that differ in one of these are different rows, whatever they have in
+common in those that are tested. Only a column that counts the rows tells no rows apart: copies have numbers of their own, too.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.facts import FEWEST_ROWS, mixed
+from kerntest.data.facts import FEWEST_ROWS, counts_rows, mixed
 from kerntest.dataclass import dataclass
 from kerntest.errors import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from kerntest.data.columns import Arranged
+    from kerntest.data.table import Table
 
     Keys = NDArray[np.uint64]
     # Numbers, NaN where they are missing; or the codes of categories.
     Values = NDArray[np.float64] | NDArray[np.int64]
+    # The columns of a table that a test does not use, one after another, each at some of the rows of the test.
+    Unused = Callable[[], Iterator[Callable[[NDArray[np.intp]], Values]]]
 
 # Of splitmix64 (Steele, Lea and Flood 2014).
 _ODD, _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
@@ -83,12 +92,58 @@ class Copies:
         return len(self.group) - 1 - int(self.group.max())
 
 
-def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies | None:
-    """Return which rows are copies of one another; None where chance explains all equal rows."""
+def unused(sides: Iterable[tuple[Table, NDArray[np.int64], Collection[str]]]) -> Unused:
+    """Return what yields the columns that a test does not use: what gives their values at some of its rows.
+
+    Of each side: a table, the numbers of its rows that are tested, and the columns that are used.
+    """
+    known: dict[int, tuple[Table, NDArray[np.int64], set[str]]] = {}
+    for table, numbers, names in sides:
+        whole = table.whole or table
+        known.setdefault(id(whole), (whole, numbers, set()))[2].update(names)
+
+    def columns() -> Iterator[Callable[[NDArray[np.intp]], Values]]:
+        for whole, numbers, names in known.values():
+            rows = numbers - 1
+            if whole.rows is not None:
+                order = np.argsort(whole.rows)
+                rows = order[np.searchsorted(whole.rows, numbers, sorter=order)]
+            for column in whole.columns:
+                if column.name in names or (column.kind == "number" and counts_rows(column.values[~column.missing])):
+                    continue
+                yield partial(_at, column.values, rows)
+
+    return columns
+
+
+def _at(values: Values, rows: NDArray[np.intp], places: NDArray[np.intp]) -> Values:
+    return values[rows[places]]
+
+
+def copies_of(columns: Sequence[Values], *, total: int | None = None, others: Unused | None = None) -> Copies | None:
+    """Return which rows are copies of one another; None where chance explains all equal rows.
+
+    `others` are columns that tell rows apart, too; they are read of rows alone that the first do not tell apart.
+    """
     if _all_different(columns):
         return None
     hashed = _hashed(columns)
-    group, sizes = _grouped(_joined(hashed))
+    keys = _joined(hashed).copy()
+    group, sizes = _grouped(keys)
+    if others is not None:
+        repeated, more = np.flatnonzero(sizes[group] > 1), []
+        for further in others():
+            # Mostly few columns tell all rows apart.
+            if not len(repeated):
+                return None
+            more.append(further)
+            keys[repeated] += _hashed([further(repeated)], first=len(columns) + len(more))[0]
+            place, times = _grouped(keys[repeated])
+            repeated = repeated[times[place] > 1]
+        # What rows have in common is judged by all columns.
+        columns = [*columns, *(further(np.arange(len(keys))) for further in more)]
+        hashed += _hashed(columns[len(hashed) :], first=len(hashed) + 1)
+        group, sizes = _grouped(keys)
     n, pairs = len(group), float(_pairs(sizes).sum())
     if not pairs:
         return None
@@ -102,9 +157,16 @@ def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies 
     return Copies(group, 2.0 * pairs * ((n if total is None else total) - 1) / (n * (n - 1)))
 
 
-def copies_warning(columns: Sequence[Values], *, name: str | None = None, total: int | None = None) -> list[str]:
-    """Return the warning of a test whose rows are copies enough to matter."""
-    found = copies_of(columns, total=total)
+def copies_warning(
+    columns: Sequence[Values],
+    *,
+    name: str | None = None,
+    total: int | None = None,
+    others: Unused | None = None,
+    has_others: bool = False,
+) -> list[str]:
+    """Return the warning of a test whose rows are copies enough to matter; the table may have others that are not known."""
+    found = copies_of(columns, total=total, others=others)
     if found is None or found.inflation <= LARGEST_INFLATION:
         return []
     where, n = "" if name is None else f"{one_line(name)}: ", len(found.group)
@@ -113,7 +175,34 @@ def copies_warning(columns: Sequence[Values], *, name: str | None = None, total:
         said += " repeat another row"
     else:
         said += f" sampled ones repeat another row, so that a row is there {1 + found.inflation:.3g} times on average"
+    if has_others:
+        said += " in the columns tested; where the others do not tell them apart"
     return [f"{said}: the test takes copies for independent rows, and its p-value is then too small; keep one of each"]
+
+
+def repeated_in(tables: Sequence[Table], pooled: Arranged) -> Iterator[str]:
+    """Yield the warnings about rows of two tables that are pooled."""
+    names = pooled.numeric_names + pooled.category_names
+    sides = slice(pooled.n_x), slice(pooled.n_x, None)
+    rows = [
+        (table.name, [*pooled.numeric[side].T, *pooled.codes[side].T], table.n_rows)
+        for table, side in zip(tables, sides, strict=True)
+    ]
+    yield from repeated_rows(rows, [unused([(table, table.numbers(), names)]) for table in tables])
+
+
+def repeated_rows(
+    tables: Sequence[tuple[str, Sequence[Values], int]],
+    others: Sequence[Unused] | None = None,
+    *,
+    has_others: bool = False,
+) -> Iterator[str]:
+    """Yield the warnings about rows of two tables: of each its name, the columns of its rows or of some, and how many are used."""
+    for place, (name, columns, used) in enumerate(tables):
+        own = None if others is None else others[place]
+        yield from copies_warning(columns, name=name, total=used, others=own, has_others=has_others)
+    names, rows, used_rows = zip(*tables, strict=True)
+    yield from shared_rows([one_line(name) for name in names], rows, sum(used_rows))
 
 
 def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: int) -> Iterator[str]:
@@ -163,10 +252,10 @@ def _share_among(ascending: Keys, keys: Keys) -> float:
     return float(np.mean(ascending[place] == keys))
 
 
-def _hashed(columns: Sequence[Values]) -> list[Keys]:
+def _hashed(columns: Sequence[Values], first: int = 1) -> list[Keys]:
     """Return for each column numbers that are equal for equal values, and whose sums over columns tell rows apart."""
     hashed = []
-    for place, column in enumerate(columns, start=1):
+    for place, column in enumerate(columns, start=first):
         # + 0.0 makes -0.0 the same as 0.0, which compare equal; there are many kinds of NaN.
         number = np.where(np.isnan(column), np.nan, column + 0.0) if _is_number(column) else column.astype(np.int64)
         # Groups are numbered by these: with others, a seed would draw other parts of tables with copied rows.

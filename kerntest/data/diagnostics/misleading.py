@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.diagnostics.copies import copies_warning, in_percent, shared_rows
+from kerntest.data.diagnostics.copies import in_percent
 from kerntest.data.facts import TableFacts, counts_rows
 from kerntest.errors import listed, one_line, option
 
@@ -29,15 +29,11 @@ _COUNTS_IN_EACH = _COUNTS.replace("its", "in each table its")
 
 def misleading(tables: Sequence[Table], pooled: Arranged) -> list[str]:
     """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled."""
-    sides = slice(pooled.n_x), slice(pooled.n_x, None)
-    rows = [[*pooled.numeric[side].T, *pooled.codes[side].T] for side in sides]
-    return list(two_sample_warnings([TableFacts.of(table) for table in tables], pooled.numeric_names, rows))
+    return list(two_sample_warnings([TableFacts.of(table) for table in tables], pooled.numeric_names))
 
 
-def two_sample_warnings(
-    facts: Sequence[TableFacts], numeric_names: Sequence[str], rows: Sequence[Sequence[Values]]
-) -> Iterator[str]:
-    """Yield the same from facts about two tables, and from the columns of their rows or of a sample of them."""
+def two_sample_warnings(facts: Sequence[TableFacts], numeric_names: Sequence[str]) -> Iterator[str]:
+    """Yield the same from facts about two tables."""
     (x, y), names = facts, [one_line(one.name) for one in facts]
     dropped = [one.rows - one.used for one in facts]
     p_value = proportions_p_value(dropped[0], x.rows, dropped[1], y.rows)
@@ -59,9 +55,6 @@ def two_sample_warnings(
         trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
         if trouble is not None:
             yield _left_out_with(name, trouble)
-    for one, columns in zip(facts, rows, strict=True):
-        yield from copies_warning(columns, name=one.name, total=one.used)
-    yield from shared_rows(names, rows, x.used + y.used)
 
 
 def counters(columns: Iterable[Column]) -> list[str]:

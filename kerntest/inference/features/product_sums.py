@@ -361,7 +361,7 @@ def hsic_by_features(
             *groups.warnings,
             *(text for text in run.warnings if text not in groups.warnings),
             *order_warnings(groups.sides(), rejects=p_value <= options.alpha),
-            *copies_warning([*sample.numeric.T, *sample.codes.T], total=n),
+            *copies_warning([*sample.numeric.T, *sample.codes.T], total=n, has_others=run.has_others),
         ),
         method="features",
         approximation=PairApproximation(run.features, run.kind, *numbers),

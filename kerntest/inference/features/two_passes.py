@@ -14,6 +14,7 @@ import numpy as np
 
 from kerntest.data import columns as table_columns
 from kerntest.data.column_types import as_text
+from kerntest.data.diagnostics.copies import repeated_rows
 from kerntest.data.diagnostics.misleading import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
@@ -316,10 +317,11 @@ class Survey(exact.RunOfTest):
         ]
         misleading: list[str] = []
         if len(facts) > 1:
-            # Repeated rows as samples of each input show them.
-            sampled = [points_of(self._filled(one.sample), scaling) for one in facts if one.sample is not None]
-            rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
-            misleading = list(two_sample_warnings(facts, scaling.numeric_names, rows))
+            # Repeated rows as samples of each input show them, of the columns that are read.
+            sampled = [(one, points_of(self._filled(one.sample), scaling)) for one in facts if one.sample is not None]
+            rows = [(one.name, [*some.numeric.T, *some.codes.T], one.used) for one, some in sampled]
+            misleading = list(two_sample_warnings(facts, scaling.numeric_names))
+            misleading += repeated_rows(rows, has_others=self.has_others)
         misleading += lone_values_among(pooled) if self.options.scale == "standardize" else ()
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *table_columns.told_of_left_out(reasons))
         digests = self.engine.here.map(Input.digest, self._inputs)
@@ -392,6 +394,11 @@ class Survey(exact.RunOfTest):
         for source, some in self.engine.map(over_part, parts, self._progress, total=len(self._before)):
             sums[source] += some
         return sums
+
+    @property
+    def has_others(self) -> bool:
+        """Whether an input has columns that are not tested."""
+        return any({*one.head.names} - {*self.columns} for one in self._inputs)
 
     def _filled(self, rows: RandomRows) -> tuple[Column, ...]:
         """Return the columns of some rows without gaps."""

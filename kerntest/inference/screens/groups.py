@@ -357,7 +357,7 @@ class _AllGroups(NamedTuple):
     """The rows of all groups against their groups, before the test."""
 
     comparison: Comparison
-    names: tuple[str, ...]
+    tables: tuple[Table, ...]
     paired: Paired
     test: SeveralSamples
     family: Family
@@ -392,7 +392,7 @@ class _AllGroups(NamedTuple):
         test = replace(test, points=(moved_to_origin(variable.points, family.sides()[0]), test.points[1]))
         sides = list(zip(test.points, family.sides(), strict=True))
         run.refuse_dense(sides, (test.n, option("resampling", "blocks")))
-        return cls(comparison, pooled.tables[0].names, paired, test, family)
+        return cls(comparison, pooled.tables, paired, test, family)
 
     def step(self) -> Step:
         """Return what the test takes."""
@@ -410,7 +410,7 @@ class _AllGroups(NamedTuple):
         found = test.groups(kernels[0])
         sizes = found.effect_sizes.tolist()
         unused = (*self.paired.arranged[0].left_out, *left_out[0])
-        warnings = (*self.paired.warnings, *paired_copies(self.paired))
+        warnings = (*self.paired.warnings, *paired_copies(self.paired, self.tables))
         fields = run.fields(verdict._replace(kernels=kernels), family, record.FamilyMember, warnings) | {
             "kernel": str(kernels[0]),
             "mmd2_unbiased": found.together.unbiased,
@@ -418,7 +418,7 @@ class _AllGroups(NamedTuple):
             "effect_sizes": tuple(
                 tuple(None if g == h else one for h, one in enumerate(line)) for g, line in enumerate(sizes)
             ),
-            "columns": tuple(name for name in self.names if name not in unused),
+            "columns": tuple(name for name in self.tables[0].names if name not in unused),
             "columns_left_out": unused,
         }
         return _Together(fields, family.rule)

@@ -97,7 +97,7 @@ class Screen(RunOfTest):
             Groups((table,), tables, warnings).with_gaps(self.reading.missing), self.reading.missing, self.options.scale
         )
         count = (text for one in tables for text in counters(one.columns))
-        self.n, self.warnings = paired.n, (*warnings, *paired.warnings, *count, *paired_copies(paired))
+        self.n, self.warnings = paired.n, (*warnings, *paired.warnings, *count, *paired_copies(paired, tables))
         self.left_out = tuple(name for one in paired.arranged for name in one.left_out)
         return paired.variables
 

@@ -25,7 +25,7 @@ from kerntest.data.columns import (
     standardize,
     told_of_left_out,
 )
-from kerntest.data.diagnostics.copies import copies_warning
+from kerntest.data.diagnostics.copies import copies_warning, unused
 from kerntest.data.diagnostics.misleading import alike_neighbours, counters, series_warning
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions
@@ -189,6 +189,7 @@ def hsic_pairs(
     effects = _corrected(shared.tested(progress), correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
     rejected = sum(effect.reject for effect in made)
+    names, numbers = [column.name for column in usable], shared.table.numbers()
     running = {*alike_neighbours(usable, shared.table)} if rejected else set()
     result = ScreenResult(
         schema="kerntest.hsic.pairwise/1",
@@ -200,12 +201,12 @@ def hsic_pairs(
         rejected=rejected,
         reject=rejected > 0,
         decision=screen_sentence(len(made), rejected, alpha, correction, target),
-        columns=tuple(column.name for column in usable),
+        columns=tuple(names),
         pairs=effects,
         **shared.told(
             *_series_warnings([pair for pair in made if pair.reject and {pair.x, pair.y} <= running]),
             *counters(column for column in usable if column.name not in running),
-            *copies_warning([column.values for column in usable]),
+            *copies_warning([column.values for column in usable], others=unused([(shared.table, numbers, names)])),
             *lone_values(replace(shared.table, columns=tuple(usable))),
             used=max((pair.n for pair in made), default=None),
         ),

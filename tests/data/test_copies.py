@@ -1,0 +1,80 @@
+"""Rows that are equal in the columns of a test: copies, or different rows that other columns of their table tell apart."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kerntest import hsic_pairs, hsic_test, mmd_test
+
+RNG = np.random.default_rng(6)
+# Places of two persons or three, by numbers that nobody would choose; the persons differ in what is not tested.
+PLACES = (
+    pd.DataFrame(RNG.normal(size=(60, 2)), columns=["rent", "wage"]).loc[np.arange(140) % 60].reset_index(drop=True)
+)
+PERSONS = PLACES.assign(age=RNG.integers(20, 80, 140), height=RNG.normal(size=140))
+HOUSEHOLDS = PLACES.assign(name=[f"person {place}" for place in RNG.permutation(140)])
+
+
+def said(result):
+    """Return the warnings about copies."""
+    return [text for text in result.warnings if "repeat another row" in text]
+
+
+def both(table):
+    """Return two tables, each with rows that are equal in the columns of places."""
+    return table.iloc[np.arange(140) % 2 == 0], table.iloc[np.arange(140) % 2 == 1]
+
+
+@pytest.mark.parametrize("table", [PERSONS, HOUSEHOLDS], ids=["numbers", "names"])
+def test_rows_that_other_columns_tell_apart_are_no_copies(table):
+    """Of columns that were not chosen, and of those that a test leaves out."""
+    asked = {"x_columns": "rent", "y_columns": "wage"}
+    assert not said(hsic_test(table, **asked))
+    assert not said(hsic_pairs(table, columns="rent,wage"))
+    kinds = np.repeat(["a", "b"], 70)
+    assert not said(mmd_test(table.assign(kind=kinds), by="kind", columns="rent,wage"))
+    # Of three groups there is a test of all rows against their group.
+    assert not said(mmd_test(table.assign(kind=np.arange(140) // 47), by="kind", columns="rent,wage"))
+    # With nothing that tells them apart they are.
+    assert said(hsic_test(table[["rent", "wage"]], **asked))
+    assert said(hsic_pairs(table[["rent", "wage"]]))
+    assert said(mmd_test(PLACES.assign(kind=kinds), by="kind"))
+
+
+def test_copies_of_all_columns_are_told_whatever_is_tested():
+    """Judged by all columns, in which they are equal; a number of the row tells none apart."""
+    coarse = pd.DataFrame(RNG.integers(0, 4, (100, 2)), columns=["left", "right"])
+    table = coarse.assign(weight=RNG.normal(size=100)).loc[np.arange(200) // 2].reset_index(drop=True)
+    asked = {"x_columns": "left", "y_columns": "right"}
+    assert "100 rows of 200 repeat another row" in said(hsic_test(table.rename_axis("n").reset_index(), **asked))[0]
+    # Where nothing else is known, chance explains what columns of four values have in common.
+    assert not said(hsic_test(table[["left", "right"]], **asked))
+
+
+@pytest.mark.parametrize("options", [{"where": "age > 30"}, {"missing": "drop"}], ids=["where", "missing"])
+def test_rows_are_found_again_where_some_were_left_out(options):
+    """By their number: a wrong one would find other rows, which differ."""
+    twice = PERSONS.loc[np.arange(280) // 2].reset_index(drop=True)
+    twice.loc[[3, 10], "wage"] = np.nan
+    options = {"missing": "drop"} | options
+    assert said(hsic_test(twice, x_columns="rent", y_columns="wage", **options))
+
+
+def test_rows_of_one_cluster_or_pair_are_no_copies():
+    """The design says what belongs together."""
+    visits = PLACES.assign(patient=np.arange(140) % 60).sort_values("patient")
+    x, y = visits[visits.patient < 30], visits[visits.patient >= 30]
+    assert said(mmd_test(x.drop(columns="patient"), y.drop(columns="patient")))
+    assert not said(mmd_test(x, y, cluster="patient"))
+    before = PLACES[:60].assign(case=np.arange(60))
+    paired = mmd_test(before, before.assign(wage=before.wage + 0.1 * (before.case % 3)), paired="case")
+    assert not [text for text in paired.warnings if "share rows" in text or "repeat" in text]
+
+
+def test_by_features_the_columns_that_are_not_read_are_named():
+    """They may tell rows apart."""
+    x, y = (pd.concat([one] * 6, ignore_index=True) for one in both(PERSONS))
+    told = mmd_test(x, y, columns="rent,wage", method="features", features="nystroem:20")
+    assert "repeat another row in the columns tested; where the others do not tell them apart:" in said(told)[0]
+    plain = mmd_test(x[["rent", "wage"]], y[["rent", "wage"]], method="features", features="nystroem:20")
+    assert "in the columns tested" not in said(plain)[0]
