@@ -37,7 +37,7 @@ from kerntest.errors import (
 )
 from kerntest.learning.rows.model_outputs import ROW, Sums, columns_to_write
 from kerntest.learning.work_of_fits import work_of_rows
-from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
+from kerntest.report.results.application_record import OutsideValues, PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ SLICE_ROWS = 1 << 12
 PIECE_BYTES = 70 * 10**6
 # Values of a column that are told.
 VALUES_TOLD = 20
+# Columns with values far from the training rows that are told one by one.
+OUTSIDE_TOLD = 3
 
 if TYPE_CHECKING:
 
@@ -294,6 +296,7 @@ def _applied(
             "columns": applied.columns,
             "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *columns.kept}),
             "unknown": tuple(applied.unknown.values()),
+            "outside": tuple(applied.outside.values()),
             "warnings": (*reader.warnings, *lost, *work.warnings(reader.name, applied, told.get("not_converged", 0))),
             "version": __version__,
             "seconds": time.perf_counter() - started,
@@ -309,6 +312,7 @@ class Applied:
     done: int = 0
     columns: tuple[str, ...] = ()
     unknown: dict[str, UnknownLevels] = field(default_factory=dict)
+    outside: dict[str, OutsideValues] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
 
     def add(self, other: Applied) -> None:
@@ -320,6 +324,8 @@ class Applied:
             met = self.unknown.get(name, UnknownLevels(name, (), 0))
             values = tuple(dict.fromkeys((*met.values, *one.values)))[:VALUES_TOLD]
             self.unknown[name] = UnknownLevels(name, values, met.rows + one.rows)
+        for name, some in other.outside.items():
+            self.outside[name] = self.outside[name].plus(some) if name in self.outside else some
         for name, sums in other.sums.items():
             self.sums[name] = self.sums.get(name, Sums()).plus(sums)
 
@@ -419,7 +425,8 @@ class _RowWork:
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
         unknown = {one.column: one for one in strange}
-        return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, sums)
+        outside = {one.column: one for one in self.columns.model.outside(points)}
+        return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, outside, sums)
 
     def _slicewise(self, points: Points) -> tuple[dict[str, Any], dict[str, Sums]]:
         """Return what the model makes of rows, a slice at a time."""
@@ -456,6 +463,11 @@ class _RowWork:
             what = "left out" if self.missing == "drop" else f"without a {self.columns.made}"
             yield f"{data}: {counted(incomplete, 'row')} with missing values {what}"
         yield from (one.told(data, self.columns.shown) for one in applied.unknown.values())
+        if odd := [one for one in applied.outside.values() if one.tells(applied.done)]:
+            consequence = self.columns.model.far_off
+            yield from (one.told(data, consequence) for one in odd[:OUTSIDE_TOLD])
+            if more := [repr(one.column) for one in odd[OUTSIDE_TOLD:]]:
+                yield f"{data}: so {'is' if len(more) == 1 else 'are'} values of {listed(more, OUTSIDE_TOLD)}"
         if unsettled:
             yield f"{counted(unsettled, 'pre-image')} did not settle: the best row met is written for each of them"
 

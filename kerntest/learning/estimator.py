@@ -16,7 +16,7 @@ import numpy as np
 from kerntest.errors import DataError, UsageError, arguments_of, one_of, warn_of
 from kerntest.kernels.base import Points
 from kerntest.learning.importance import permutation_importance
-from kerntest.learning.learner import FitT, LearnerOptions, ModelT
+from kerntest.learning.learner import FitT, FittedModel, LearnerOptions, ModelT
 from kerntest.learning.model_file import damaged, model_of, read_model, save_model
 from kerntest.learning.rows.leakage import kept_together
 from kerntest.learning.rows.training_rows import (
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Table
     from kerntest.kernels.base import Array
     from kerntest.learning.learner import Learner
-    from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.results.learning_record import Importance
 
@@ -180,7 +179,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         rows, features = self._handed_over(learner, X, y, weights)
         why = learner.settle(rows)
         self.fit_ = learner.fit(rows)
-        self._model = self.fit_.model
+        self._model = self.fit_.model.with_ranges(rows)
         names = None if features is None or features.format == "array" else features.names
         self._of_columns(len(rows) if features is None else len(features.names), names)
         warn_of([*why, *rows.warnings, *self.fit_.warnings])
@@ -228,13 +227,14 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             return tuple(given_targets(y, n))
         return (target_of(np.asarray(y)[:, 0] if getattr(y, "shape", ())[1:] == (1,) else y, n),)
 
-    def _encoder(self) -> Encoder | None:
-        """Return what is known of the columns that are handed over."""
-        return self.model.encoder
+    def _applied(self) -> FittedModel:
+        """Return what is applied to the columns that are handed over."""
+        return self.model
 
     def _points(self, X: Any) -> Points | Array:
         """Return new rows as the model takes them: by the names of their columns, or by place where one side has none."""
-        encoder, named = self._encoder(), hasattr(self, "feature_names_in_")
+        model = self._applied()
+        encoder, named = model.encoder, hasattr(self, "feature_names_in_")
         if encoder is None:
             return kernel_values(X, self.model.n_train)
         table = TrainingOptions().read(as_rows(X), "X")
@@ -253,7 +253,13 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         points: Points
         points, strange = encoder.transform(labelled.features, unknown=self.unknown)
         warn_of([one.told("X", "the model") for one in strange])
+        self._told_of_outside(model, points, "X")
         return points
+
+    @staticmethod
+    def _told_of_outside(model: FittedModel, points: Points, name: str) -> None:
+        """Warn of values far from those of the training rows."""
+        warn_of([one.told(name, model.far_off) for one in model.outside(points) if one.tells(len(points))])
 
 
 class Transformer(Estimator[ModelT, FitT]):

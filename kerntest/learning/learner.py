@@ -23,6 +23,7 @@ from kerntest.learning.importance import permutation_importance
 from kerntest.learning.model_file import save_model
 from kerntest.learning.rows.encoding import Scale
 from kerntest.learning.rows.leakage import guarded, told_of_shared, told_of_time
+from kerntest.learning.rows.ranges import ColumnRange, ranges_of, values_outside, vanishes
 from kerntest.learning.rows.training_rows import (
     Classes,
     TrainingOptions,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.panels import Panel
+    from kerntest.report.results.application_record import OutsideValues
     from kerntest.report.results.learning_record import Importance
 
 
@@ -189,6 +191,9 @@ class FittedModel:
     n_train: int
     features: FeatureMap | None = None
     importance: Importance | None = None
+    ranges: tuple[ColumnRange, ...] = ()
+    # What its values do where the kernel goes to 0.
+    FAR_OFF: ClassVar[str] = "the farther off, the more alike are scores"
     # What a model file calls it, and messages do.
     KIND: ClassVar[str]
     CALLED: ClassVar[str]
@@ -212,6 +217,21 @@ class FittedModel:
     def of(cls, rows: TrainingRows, **found: Any) -> Self:
         """Return what was found of some rows."""
         return cls(encoder=rows.encoder, n_train=len(rows), **found)
+
+    def with_ranges(self, rows: TrainingRows) -> Self:
+        """Return it with what it knows of the ranges of the columns of its training rows."""
+        return self if rows.encoder is None else replace(self, ranges=ranges_of(rows.encoder, as_points(rows.points)))
+
+    def outside(self, points: Points) -> tuple[OutsideValues, ...]:
+        """Return which values of n rows are far beyond those of the training rows."""
+        return values_outside(self.ranges, self.encoder, points) if self.encoder else ()
+
+    @property
+    def far_off(self) -> str:
+        """What becomes of rows with such values."""
+        encoder = self.encoder
+        local = encoder and all(one is not None and vanishes(one, encoder) for one in self.kernels)
+        return self.FAR_OFF if local else "they are extrapolated"
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the functions at n rows (points, or rows of a precomputed matrix), shape (n, J)."""
@@ -351,9 +371,11 @@ def train(
     fit = learner.fit(rows, progress)
     # Which rows have the only ones of a category is for chance to say where they are drawn here.
     held_out = None if tested is None else rows_like(tested, rows, "error" if test_fraction is None else "ignore")
+    model: FittedModel = fit.model.with_ranges(rows)
+    odd = () if held_out is None or others is None else model.outside(as_points(held_out.points))
+    far = [one.told(f"test rows of {others.read.name}", model.far_off) for one in odd if others and one.tells(others.n)]
     judged = learner.judge(rows, fit, held_out, learned)
     found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
-    model: FittedModel = fit.model
     kernel, features, together = model.kernel, model.features, dict[str, Any]()
     if learner.JUDGED:
         model, together = _weighed(learner, model, held_out, rows.left_out)
@@ -376,7 +398,7 @@ def train(
         model=None if output is None else os.fspath(output),
         columns=rows.columns,
         columns_left_out=rows.left_out,
-        warnings=(*why, *(warning for one in found for warning in one.warnings)),
+        warnings=(*why, *(warning for one in found for warning in one.warnings), *far),
         provenance=Provenance(
             version=kerntest.__version__,
             seed=options.seed,

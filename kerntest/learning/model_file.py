@@ -75,6 +75,7 @@ from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.elementary import by_covariance
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
+from kerntest.learning.rows.ranges import ColumnRange
 from kerntest.learning.rows.training_rows import Classes, ConstantColumn
 from kerntest.matrices.expansion import Expansion, GivenExpansion
 from kerntest.matrices.factor import FeatureKind, FeatureMap
@@ -104,13 +105,24 @@ NAMES = {"columns": "centres", "kind": "features", "lambda_": "lambda"}
 # The field whose null says that a part is not there.
 ABSENT = {"spread": "spread_floor"}
 # What files of before do not have, and others only where there is any.
-LATER = {"owners", "importance"}
+LATER = {"owners", "importance", "ranges"}
 # What zipfile and numpy raise on bytes that are no archive of arrays.
 _MALFORMED = (zipfile.BadZipFile, EOFError, IndexError, KeyError, OverflowError, RuntimeError, ValueError, struct.error)
 # What annotations of models name that their modules import for types only.
 _TYPES = {
     one.__name__: one
-    for one in (Classes, ConstantColumn, Encoder, Expansion, FeatureMap, GivenExpansion, Importance, Kernel, Points)
+    for one in (
+        Classes,
+        ColumnRange,
+        ConstantColumn,
+        Encoder,
+        Expansion,
+        FeatureMap,
+        GivenExpansion,
+        Importance,
+        Kernel,
+        Points,
+    )
 } | {"Array": Array, "NDArray": NDArray}
 
 

@@ -29,7 +29,7 @@ from kerntest.learning.components.cca_fit import (
 from kerntest.learning.components.kpca import associations, named_scores
 from kerntest.learning.estimator import Transformer, as_rows
 from kerntest.learning.fit_pictures import pair_panels
-from kerntest.learning.learner import NO_FEATURES, Judgement, Learner, trains
+from kerntest.learning.learner import NO_FEATURES, FittedModel, Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.encoding import Encoder
@@ -172,10 +172,11 @@ class KernelCCA(CcaOptions, Transformer[CcaModel, CcaFit]):
             table = _renamed(table, names)
         labelled = training.read_labelled(table, (), training.TrainingOptions(), name="y")
         points, _ = cast("Encoder", side.encoder).transform(labelled.features, unknown=self.unknown)
+        self._told_of_outside(side, points, "y")
         return np.asarray(side.scores(points, self.engine))
 
-    def _encoder(self) -> Encoder | None:
-        return self.model.one_side("x").encoder
+    def _applied(self) -> FittedModel:
+        return self.model.one_side("x")
 
     def _handed_over(self, learner: Any, X: Any, y: Any, weights: Any) -> tuple[TrainingRows, Table | None]:
         """Return the rows of two tables beside each other, and the columns of x."""

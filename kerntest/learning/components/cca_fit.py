@@ -164,7 +164,7 @@ class CcaModel(FittedModel):
         centres = Points(own.centres.numeric[:, numeric], own.centres.codes[:, codes])
         kernel = narrowed.bound(parse_kernel(str(own.kernel))).kernel
         expansion = replace(own, kernel=kernel, centres=centres)
-        return FittedModel(encoder=narrowed, n_train=self.n_train, expansion=expansion)
+        return FittedModel(encoder=narrowed, n_train=self.n_train, expansion=expansion, ranges=self.ranges)
 
 
 class CcaFit(NamedTuple):

@@ -132,6 +132,7 @@ class RidgeModel(FittedModel):
     spread: Spread | None = None
     KIND: ClassVar[str] = "ridge"
     CALLED: ClassVar[str] = "a ridge regression"
+    FAR_OFF: ClassVar[str] = "the farther off, the nearer the mean are predictions"
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.rows.training_rows import Classes
+    from kerntest.report.results.application_record import OutsideValues
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]
 Method: TypeAlias = Literal["svm", "mean", "perceptron"]
@@ -46,6 +47,7 @@ class SvmModel(FittedModel):
     sigmoids: tuple[Sigmoid, ...] = ()
     KIND: ClassVar[str] = "svm"
     CALLED: ClassVar[str] = "a support vector machine"
+    FAR_OFF: ClassVar[str] = "the farther off, the more alike are predictions"
 
     @property
     def probability(self) -> bool:
@@ -68,6 +70,10 @@ class SvmModel(FittedModel):
             return f"its pairs are not those of {count:,} classes, each once, in order"
         fits = scores == (count if none else len(every))
         return None if fits else f"its {scores:,} scores are not those of {count:,} classes"
+
+    def outside(self, points: Points) -> tuple[OutsideValues, ...]:
+        """Return which values of n rows are far beyond those of the training rows; of one class these are outliers, and told so."""
+        return () if self.task == "one-class" else FittedModel.outside(self, points)
 
     def scores(
         self, points: Points | Array, engine: Engine, then: Callable[[Array], NDArray[Any]] | None = None

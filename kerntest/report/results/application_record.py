@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kerntest.data.column_types import date_text
 from kerntest.dataclass import dataclass
 from kerntest.errors import counted, listed, shown_value
 from kerntest.report.results.record import Record, Result
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 CLASSES_SHOWN = 12
 # Values of a column in a message.
 VALUES_SHOWN = 5
+# Of such a share of the rows it is told that they are outside of the training rows, if none of them is very far.
+OUTSIDE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,44 @@ class UnknownLevels(Record):
         """Return what a reader must know of them."""
         met = f"{data}: column {self.column!r} holds {self.shown}, unknown to {model}"
         return f"{met}, in {counted(self.rows, 'row')}: taken as different from every known value"
+
+
+@dataclass(frozen=True)
+class OutsideValues(Record):
+    """Values of a column of numbers or dates (in days since 1970-01-01) far beyond those of the training rows.
+
+    How many rows hold one, and how many of them one that is farther from these than they range; the ends of such values,
+    and those of the training rows.
+    """
+
+    column: str
+    kind: str
+    rows: int
+    farther: int
+    lowest: float
+    highest: float
+    training_low: float
+    training_high: float
+
+    def plus(self, other: OutsideValues) -> OutsideValues:
+        """Return those of the next rows too."""
+        rows, farther = self.rows + other.rows, self.farther + other.farther
+        lowest, highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        return replace(self, rows=rows, farther=farther, lowest=lowest, highest=highest)
+
+    def tells(self, rows: int) -> bool:
+        """Say whether a reader of what was made of so many rows should know."""
+        return self.farther > 0 or self.rows >= OUTSIDE_SHARE * rows
+
+    def told(self, data: str, consequence: str) -> str:
+        """Return what a reader must know of them, and what follows."""
+        shown = date_text if self.kind == "date" else number
+        low, high, first, last = map(shown, (self.lowest, self.highest, self.training_low, self.training_high))
+        held = low if low == high else f"{low} to {high}"
+        return (
+            f"{data}: column {self.column!r} is {held} in {counted(self.rows, 'row')}, far from the {first} to {last} "
+            f"of the training rows: {consequence}"
+        )
 
 
 @dataclass(frozen=True)
@@ -82,6 +124,8 @@ class ApplicationReport(Result):
     columns_ignored : tuple of str
         Of the data, which the model does not use.
     unknown : tuple of UnknownLevels
+    outside : tuple of OutsideValues
+        Of columns of numbers and dates, what is far beyond the training rows.
     warnings : tuple of str
     version : str
         Of kerntest.
@@ -100,10 +144,11 @@ class ApplicationReport(Result):
     columns: tuple[str, ...]
     columns_ignored: tuple[str, ...]
     unknown: tuple[UnknownLevels, ...]
+    outside: tuple[OutsideValues, ...]
     warnings: tuple[str, ...]
     version: str
     seconds: float
-    LAST = ("output", "columns", "columns_ignored", "unknown", "warnings", "version", "seconds")
+    LAST = ("output", "columns", "columns_ignored", "unknown", "outside", "warnings", "version", "seconds")
 
     @abstractmethod
     def in_words(self) -> Summary:

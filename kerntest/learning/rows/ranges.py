@@ -1,0 +1,94 @@
+"""Between which numbers the columns of the training rows were, and which values of other rows are far beyond."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.dataclass import dataclass
+from kerntest.errors import UndecidedError
+from kerntest.kernels.base import DensePairs, Points
+from kerntest.report.results.application_record import OutsideValues
+
+if TYPE_CHECKING:
+    from kerntest.kernels.base import Kernel
+    from kerntest.learning.rows.encoding import Encoder
+
+# Of fewer training rows the ends say little of the next rows.
+FEWEST_ROWS = 20
+# Values are told that are beyond a range by so many standard deviations and by twice its width; where half of the rows are, half
+# of the width is enough. Of 2,092 random splits of R packages' tables, 70 to 30 %, 3 % have such values in the test part, next
+# to all of them slips of a pen or values that stand alone; of single rows 1 in 230.
+FAR, WIDTHS, WIDTHS_OF_MANY = 3.0, 2.0, 0.5
+# Where a kernel is looked at far off, in standard deviations, and what is next to nothing there.
+FAR_OFF, NOTHING = 1e6, 1e-2
+
+
+@dataclass(frozen=True)
+class ColumnRange:
+    """The ends of a column of numbers or dates in the training rows, and its standard deviation, in its own units."""
+
+    column: str
+    low: float
+    high: float
+    spread: float
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        return None if self.low <= self.high and self.spread >= 0 else "low must not be above high, nor spread below 0"
+
+
+def ranges_of(encoder: Encoder, points: Points) -> tuple[ColumnRange, ...]:
+    """Return the ranges of the training rows; nothing of very few."""
+    if len(points) < FEWEST_ROWS or not encoder.numeric:
+        return ()
+    scaled, widths = points.numeric, [one.spread for one in encoder.numeric]
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = np.ones(len(widths)) if encoder.scale == "standardize" else scaled.std(axis=0)
+        ends = np.stack([scaled.min(axis=0), scaled.max(axis=0), spreads]) * widths
+        ends[:2] += [one.centre for one in encoder.numeric]
+    return tuple(
+        ColumnRange(spec.name, *three)
+        for spec, three in zip(encoder.numeric, ends.T.tolist(), strict=True)
+        if np.isfinite(three).all()
+    )
+
+
+def values_outside(ranges: tuple[ColumnRange, ...], encoder: Encoder, points: Points) -> tuple[OutsideValues, ...]:
+    """Return of each column the values of other rows that are far beyond its range."""
+    known = {one.column: one for one in ranges}
+    places = [place for place, one in enumerate(encoder.numeric) if one.name in known]
+    if not places or not len(points):
+        return ()
+    specs = [encoder.numeric[place] for place in places]
+    centres, widths = (np.array([getattr(one, name) for one in specs]) for name in ("centre", "spread"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high, spread = (
+            np.array([[getattr(known[one.name], name) for one in specs]]) for name in ("low", "high", "spread")
+        )
+        values = points.numeric[:, places] * widths + centres
+        off, width = np.maximum(low - values, values - high), high - low
+        beyond = off > WIDTHS_OF_MANY * width
+        if not beyond.any():
+            return ()
+        far = off > np.maximum(FAR * spread, WIDTHS * width)
+    found = []
+    for place in np.flatnonzero(beyond.any(axis=0)).tolist():
+        own, spec = values[beyond[:, place], place], specs[place]
+        ends = float(own.min()), float(own.max()), known[spec.name].low, known[spec.name].high
+        found.append(OutsideValues(spec.name, spec.kind, len(own), int(far[:, place].sum()), *ends))
+    return tuple(found)
+
+
+def vanishes(kernel: Kernel, encoder: Encoder) -> bool:
+    """Say whether a kernel goes to 0 where any column of numbers of a row is far from those of another."""
+    here, codes = np.ones((1, len(encoder.numeric))), np.zeros((1, len(encoder.categories)), dtype=int)
+    far = FAR_OFF * np.eye(here.shape[1])
+    rows = Points(np.vstack([here, here + far]), np.repeat(codes, 1 + len(far), axis=0))
+    try:
+        values = kernel.evaluate(DensePairs(rows, rows.take(slice(1))))[:, 0]
+    except UndecidedError:
+        # It overflows.
+        return False
+    return bool((np.abs(values[1:]) <= NOTHING * abs(values[0])).all())
