@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -79,6 +80,27 @@ class Expansion(_Functions):
         """Return what is wrong with it, if a stranger wrote it."""
         fits = self._fits(len(self.centres))
         return None if fits else "its centres, coefficients and intercepts do not fit together"
+
+    def merged(self) -> tuple[Expansion, NDArray[np.intp]]:
+        """Return the same functions with one centre for equal ones (of a class), and the place of each of the m centres.
+
+        Cost: O(m (p + log m)) where all are different.
+        """
+        numeric, codes, m = self.centres.numeric, self.centres.codes, len(self.centres)
+        rows = np.column_stack([numeric, codes, self.owners] if self.owners else [numeric, codes])
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Each row by itself: sums of equal ones are equal to the last bit.
+            ordered = np.sort((rows * np.sqrt(np.arange(2.0, rows.shape[1] + 2))).sum(axis=1))
+        if (ordered[1:] > ordered[:-1]).all():
+            return self, np.arange(m)
+        _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        # In the order in which they were.
+        order = np.argsort(first)
+        first, place = first[order], np.argsort(order)[place.ravel()]
+        coefficients = np.zeros((len(first), self.coefficients.shape[1]))
+        np.add.at(coefficients, place, self.coefficients)
+        owners = tuple(np.array(self.owners)[first].tolist()) if self.owners else ()
+        return replace(self, centres=self.centres.take(first), coefficients=coefficients, owners=owners), place
 
 
 @dataclass(frozen=True, eq=False)

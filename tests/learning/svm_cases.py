@@ -69,11 +69,14 @@ def frame_of(X, y):
 
 def coefficients_of(machine, n):
     """Return the coefficients of every training row in every machine of a fit, shape (n, J), zero without support."""
-    expansion = machine.fit_.model.expansion
+    expansion, fit = machine.fit_.model.expansion, machine.fit_
     found, count = np.zeros((n, len(expansion.intercepts))), expansion.coefficients.shape[1]
+    # Equal rows, whose centre is one, may share its coefficient equally.
+    lines = expansion.coefficients[fit.centres] / np.bincount(fit.centres)[fit.centres, None]
     if not expansion.owners:
-        found[machine.fit_.support] = expansion.coefficients
-    for row, own, line in zip(machine.fit_.support, expansion.owners, expansion.coefficients, strict=False):
+        found[fit.support] = lines
+    for row, centre, line in zip(fit.support, fit.centres, lines, strict=True):
+        own = expansion.owners[centre] if expansion.owners else -1
         for place, pair in enumerate(combinations(range(count), 2)):
             if own in pair:
                 found[row, place] = line[sum(pair) - own]

@@ -9,7 +9,7 @@ import pytest
 from learning.svm_cases import bundled, clouds, coefficients_of, cubic, frame_of, gaussian, laplacian, student_t
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
-from kerntest import SVM, train_svm
+from kerntest import SVM, inspect_model, train_svm
 from kerntest.report.summaries.learner_summary import svm_summary
 
 # LIBSVM keeps kernel values in single precision: its decisions are good to some 1e-6.
@@ -355,3 +355,35 @@ def test_probabilities_of_noise_do_not_turn_the_scores_around():
     assert found.roc_auc > 0.5
     # That of the shares of the classes is 1.098, and known on rows that are learned from.
     assert found.train.log_loss < 1.1
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_equal_rows_are_one_centre_of_a_model_with_the_same_decisions(classes, tmp_path):
+    """Of a table of categories like that of a ship's passengers, and of numbers with copies among them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"class": rng.choice(list("123"), 400), "sex": rng.choice(["man", "woman"], 400)})
+    y = (rng.integers(0, classes, 400) + (frame.sex == "man")) % classes
+    machine = SVM().fit(frame, y)
+    # Of several classes a row keeps a coefficient for each class that it is told from, and so do those of each class.
+    assert machine.fit_.n_support == len(machine.model.expansion.centres) <= 6 * (1 if classes == 2 else classes)
+    mismatches = (frame.to_numpy()[:, None] != frame.to_numpy()).sum(axis=2)
+    K = np.exp(-mismatches / machine.model.kernel.bandwidth)
+    peer = SVC(C=1.0, kernel="precomputed", tol=1e-9, decision_function_shape="ovo").fit(K, y)
+    sign = 1.0 if classes == 2 else -1.0
+    close(machine.pair_scores(frame).reshape(400, -1), sign * peer.decision_function(K).reshape(400, -1), share=1e-3)
+    train_svm(frame.assign(y=y), "y", output=tmp_path / "m.kt")
+    assert inspect_model(tmp_path / "m.kt").n_support == machine.fit_.n_support
+
+
+def test_equal_rows_in_a_crowd_of_others_are_found_and_no_others():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    X = np.vstack([X, X[:30], X[:10]])
+    y = np.arange(130) % 2
+    machine = SVM(C=1e-3, kernel="gaussian(0.1)", scale="none").fit(X, y)
+    assert (len(machine.fit_.support), machine.fit_.n_support) == (130, 90)
+    # Every row is at its bound, and those of different classes cancel.
+    beta = np.zeros(130)
+    beta[machine.fit_.support] = 1e-3 * signs_of(y)
+    expected = gaussian(X, X, 0.1) @ beta + machine.model.expansion.intercepts
+    np.testing.assert_allclose(machine.decision_function(X), expected, rtol=0, atol=1e-12)

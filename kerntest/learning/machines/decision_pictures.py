@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.machines.svm_fit import SvmFit, SvmOptions
+    from kerntest.learning.machines.svm_fit import SvmFit
+    from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics, SvmResult

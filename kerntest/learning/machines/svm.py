@@ -18,8 +18,9 @@ from kerntest.learning.learner import Judgement, Learner, trains, values_for_nam
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
-from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit, SvmOptions
+from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit
 from kerntest.learning.machines.svm_model import SvmModel
+from kerntest.learning.machines.svm_options import SvmOptions
 from kerntest.learning.machines.svm_search import MEASURES, Search, fit_warnings, sigmoids
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
@@ -435,7 +436,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         parts = [self._scored(model, one) for one in (rows, test) if one is not None]
         train, seen = parts[0].metrics, parts[-1]
         intercepts = tuple(model.expansion.intercepts.tolist())
-        same = ("C", "n_bounded", "objective", "dual_objective", "iterations", "converged")
+        same = ("C", "n_support", "n_bounded", "objective", "dual_objective", "iterations", "converged")
         shown = ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2")
         fields = {name: getattr(fit, name) for name in same}
         fields |= {name: getattr(seen.metrics, name, None) for name in shown}
@@ -448,7 +449,6 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             "baseline": None if rows.classes is None else self._baseline(rows, model, seen.rows),
             "nu": options.nu if self.supervised else options.nu or ONE_CLASS_NU,
             "lambda_": None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
-            "n_support": len(fit.support),
             "duality_gap": fit.gap,
             "intercept": intercepts[0] if len(intercepts) == 1 else intercepts,
             "grid": fit.search,

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.column_types import number_text
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import UndecidedError, UsageError, one_of, option, positive, shown_argument, suggest
+from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.kernels.algebra import has_bandwidth, overflow
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.learner import LearnerOptions, sized
 from kerntest.learning.machines.baselines import nearest_mean, perceptron
-from kerntest.learning.machines.svm_model import Method, SvmModel, Task
+from kerntest.learning.machines.svm_model import Method, SvmModel
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.pairs import solve_indefinite
 from kerntest.learning.solvers.problem import Problem, Solution
@@ -35,14 +32,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.base import Array
+    from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.results.learning_record import GridSearch
 
-ClassWeights: TypeAlias = str | Mapping[Any, float] | None
-BALANCED = "balanced"
-# Costs and their factors: the objective squares their products.
-COSTS = 1e-75, 1e75
 # Kernel values up to this can be squared.
 LARGEST_VALUE = 1e150
 # The costs at which a machine without errors is looked for, the share of them that a coefficient may have, and what slack
@@ -52,156 +46,22 @@ HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1
 WHOLE_BYTES, SHARED_BYTES = 2 * 10**8, 5 * 10**7
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
-# How far a nu stays below the largest one, where rounding decides; that of a one-class machine without one.
-BELOW_LARGEST, ONE_CLASS_NU = 1e-9, 0.1
-
-
-@dataclass(eq=False, repr=False)
-class SvmOptions(LearnerOptions):
-    """What kind of machine; each as in `SVM`."""
-
-    C: float = 1.0
-    kernel: Kernel | str = "gaussian"
-    _: KW_ONLY
-    task: Task = "classify"
-    nu: float | None = None
-    hard_margin: bool = False
-    epsilon: float = 0.1
-    class_weight: ClassWeights = None
-    method: Method = "svm"
-    probability: bool = False
-    tolerance: float = 1e-6
-    SEARCH = "grid"
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        one_of("task", self.task, get_args(Task))
-        one_of("method", self.method, get_args(Method))
-        super().__post_init__()
-        sized("C", self.C, COSTS, f"{option('hard-margin', True)} allows no errors at all")
-        positive("tolerance", self.tolerance)
-        if not isinstance(self.epsilon, int | float) or self.epsilon != 0:
-            positive("epsilon", self.epsilon)
-        if self.nu is not None:
-            sized("nu", self.nu, (0.0, 1.0), "0.1 is usual")
-        task, method, classes = (
-            option("task", self.task),
-            option("method", self.method),
-            "it is for classes",
-        )
-        given = {
-            option("nu"): self.nu is not None,
-            option("hard-margin", True): self.hard_margin,
-            option("class-weight"): self.weights is not None,
-            option("probability", True): self.probability,
-            option("features"): self.asked_features is not None,
-            task: self.task != "classify",
-            method: self.method != "svm",
-        }
-        for one, other, hint in (
-            (option("nu"), option("hard-margin", True), "give one of them"),
-            (option("nu"), option("class-weight"), f"use {option('C')} with weights"),
-            (option("nu"), option("task", "regress"), f"use {option('C')} and {option('epsilon')}"),
-            *(
-                (name, task, classes)
-                for name in (option("hard-margin", True), option("class-weight"), option("probability", True), method)
-            ),
-            *(
-                (method, name, f"it belongs to {option('method', 'svm')}")
-                for name in (option("nu"), option("hard-margin", True), option("class-weight"))
-            ),
-            *(
-                (option("method", "mean"), name, "give one of them")
-                for name in (option("features"), option("probability", True))
-            ),
-        ):
-            self.refuse(given.get(one) and given.get(other), f"{one} and {other}", hint)
-
-    @property
-    def weights(self) -> str | dict[str, float] | None:
-        """The factors of C by the names of their classes, or how they are found."""
-        return _named_weights(self.class_weight)
-
-    def stored(self) -> dict[str, Any]:
-        """Return the options as a model file keeps them, weights by the names of their classes."""
-        return super().stored() | {"class_weight": self.weights}
-
-    def feasible(self, rows: TrainingRows, *, whole: bool = False) -> SvmOptions:
-        """Return the options for a part of the rows, or refuse a nu that the sizes of the classes of all do not allow.
-
-        Every pair of classes must allow it: 2 min(n_i, n_j) / (n_i + n_j) is the largest (Chang and Lin 2001).
-        """
-        if self.nu is None or rows.classes is None:
-            return self
-        counts, names = np.bincount(rows.codes), rows.classes.names
-        few, many = int(np.argmin(counts)), int(np.argmax(counts))
-        largest = 2.0 * float(counts[few]) / float(counts[few] + counts[many])
-        if self.nu <= largest * (1.0 + 1e-12):
-            return self
-        # A part may have a row less of a class.
-        if largest > 0 and not whole:
-            return replace(self, nu=largest * (1.0 - BELOW_LARGEST))
-        both = " and ".join(repr(names[place]) for place in sorted((few, many)))
-        hint = f"{option('nu', math.floor(largest * 1000) / 1000)}, or class weights with {option('C')}"
-        told = f"nu = {self.nu:g} is infeasible: {both} allow at most {largest:.4g}"
-        raise UsageError(told, hint=hint, code="usage.nu")
-
-    def class_factors(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array:
-        """Return the factor of C for each class; refuse weights of classes that are not there."""
-        if isinstance(self.weights, str):
-            counts = np.bincount(codes, minlength=len(classes))
-            return np.asarray(counts.sum() / (len(counts) * np.maximum(counts, 1)), dtype=np.float64)
-        weights = self.weights or {}
-        for name in [one for one in weights if one not in classes]:
-            meant = suggest(name, classes)
-            hint = f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes[:10])}"
-            raise UsageError(
-                f"no row has the class {name!r} of {option('class-weight')}", hint=hint, code="usage.class_weight"
-            )
-        return np.array([weights.get(name, 1.0) for name in classes])
-
-
-def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
-    """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'; balanced as it is."""
-    if given is None or (isinstance(given, str) and given == BALANCED):
-        return given
-    code, hint = (
-        "usage.class_weight",
-        f"write {option('class-weight', 'balanced')}, or {option('class-weight', 'good:1,bad:5')}",
-    )
-    if isinstance(given, Mapping):
-        pairs = [(_class_name(label), weight) for label, weight in given.items()]
-    else:
-        try:
-            parts = [part.rpartition(":") for part in given.split(",")]
-            pairs = [(name.strip(), float(weight)) for name, _, weight in parts]
-        except (AttributeError, TypeError, ValueError) as error:
-            raise UsageError(f"{shown_argument(given)} are no weights of classes", hint=hint, code=code) from error
-    weights = dict(pairs)
-    if len(weights) < len(pairs):
-        raise UsageError(f"{given!r} has a class twice", hint="give each class one weight", code=code)
-    for name, weight in weights.items():
-        sized(f"the weight of {name!r}", weight, COSTS, code=code)
-    return {name: float(weight) for name, weight in weights.items()}
-
-
-def _class_name(label: object) -> str:
-    """Return what a class is called that holds a label: true, 1 and 1.0 as 1, 0.5, or a text or date as it is."""
-    if isinstance(label, (bool, np.bool_)):
-        return str(bool(label)).lower()
-    return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)
+# The nu of a one-class machine without one.
+ONE_CLASS_NU = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SvmFit:
     """A model and what it took, sums and largest gap over its machines; None where nothing is minimised.
 
-    `support` are the rows with a coefficient in any machine, `n_bounded` how many are at their upper bound in any.
+    `support` are the rows with a coefficient in any machine, `centres` which one stands for each of them in the model, and
+    `n_bounded` how many of these are at their upper bound in any.
     """
 
     model: SvmModel
     solutions: tuple[Solution, ...]
     support: NDArray[np.intp]
+    centres: NDArray[np.intp]
     n_bounded: int
     C: float | None
     objective: float | None
@@ -211,6 +71,11 @@ class SvmFit:
     converged: bool
     search: GridSearch | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def n_support(self) -> int:
+        """How many different rows the model keeps."""
+        return len(set(self.centres.tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,12 +151,13 @@ class Machines:
         beta = np.concatenate([one.solution.coefficients for one in found])
         columns = np.array([i + j for i, j in pairs]) if paired else np.arange(len(found))
         coefficients[members, np.repeat(columns, sizes) - (rows.codes[members] if paired else 0)] = beta
-        n_bounded = len(np.unique(members[np.abs(beta) >= limits * (1.0 - 1e-9)]))
         support, solutions = np.flatnonzero((coefficients != 0).any(axis=1)), [machine.solution for machine in found]
         intercepts, owners = np.array([one.intercept for one in solutions]), rows.codes[support] if paired else None
+        expansion, kept = self._expansion(coefficients[support], intercepts, support, owners)
+        bounded = np.searchsorted(support, members[np.abs(beta) >= limits * (1.0 - 1e-9)])
         model = SvmModel.of(
             rows,
-            expansion=self._expansion(coefficients[support], intercepts, support, owners),
+            expansion=expansion,
             features=self.features,
             task=options.task,
             method=self.method,
@@ -304,7 +170,8 @@ class Machines:
             model,
             tuple(solutions),
             support,
-            n_bounded,
+            kept,
+            len(set(kept[bounded].tolist())),
             # Pairs of classes with one nu have a cost each.
             found[0].C if options.nu is None or len(found) == 1 else None,
             sum(one.objective for one in solutions) if minimised else None,
@@ -316,18 +183,20 @@ class Machines:
 
     def _expansion(
         self, weights: Array, intercepts: Array, support: NDArray[np.intp], owners: NDArray[np.intp] | None
-    ) -> Expansion | GivenExpansion:
-        """Return the scores as an expansion over the rows that support them, or over features."""
-        points, kernel = self.rows.points, self.rows.kernel
+    ) -> tuple[Expansion | GivenExpansion, NDArray[np.intp]]:
+        """Return the scores as an expansion over the rows that support them, or over features; and the place of each row in it."""
+        points, kernel, places = self.rows.points, self.rows.kernel, np.arange(len(support))
         if self.features is not None and self.factor is not None:
             # Linear in the features: the coefficients of the rows sum up to one weight for each feature.
             features = self.factor[support].T
             summed = features @ weights if owners is None else in_pairs(features, weights, owners)
-            return GivenExpansion(np.arange(self.features.size), summed, intercepts)
+            return GivenExpansion(np.arange(self.features.size), summed, intercepts), places
         owned = () if owners is None else tuple(owners.tolist())
         if kernel is None:
-            return GivenExpansion(support, weights, intercepts, owned)
-        return Expansion(kernel, as_points(points).take(support), weights, intercepts, owned)
+            return GivenExpansion(support, weights, intercepts, owned), places
+        expansion = Expansion(kernel, as_points(points).take(support), weights, intercepts, owned)
+        # Machines to choose from are soon forgotten.
+        return (expansion, places) if self.choosing else expansion.merged()
 
     def _members(self, i: int, j: int) -> tuple[NDArray[np.intp], Array]:
         """Return the rows of two classes, and -1 or 1 for each."""

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Codes, Kernel
-    from kerntest.learning.machines.svm_fit import SvmFit, SvmOptions
+    from kerntest.learning.machines.svm_fit import SvmFit
     from kerntest.learning.machines.svm_model import SvmModel
+    from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.training_rows import TrainingRows
 
 # The relative duality gap of the machines of a grid, where they are certified.
@@ -372,7 +373,9 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, see
     stopped = "" if fit.converged else ", and SMO stopped before it was reached"
     state = "usable, not exact" if (gap or 0.0) <= USABLE_GAP else f"far from the best; {_easier(rows)}"
     # A narrow kernel needs every row; a small cost holds every row at its bound.
-    cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
+    cause = (
+        "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * fit.n_support else "the kernel may be too narrow"
+    )
     way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"
     of_numbers = rows.encoder is None or rows.encoder.numeric
     cases = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.report.results.application_record import OutsideValues
@@ -25,7 +26,7 @@ FAR, WIDTHS, WIDTHS_OF_MANY = 3.0, 2.0, 0.5
 FAR_OFF, NOTHING = 1e6, 1e-2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ColumnRange:
     """The ends of a column of numbers or dates in the training rows, and its standard deviation, in its own units."""
 
@@ -51,7 +52,7 @@ def ranges_of(encoder: Encoder, points: Points) -> tuple[ColumnRange, ...]:
     return tuple(
         ColumnRange(spec.name, *three)
         for spec, three in zip(encoder.numeric, ends.T.tolist(), strict=True)
-        if np.isfinite(three).all()
+        if all(map(math.isfinite, three))
     )
 
 

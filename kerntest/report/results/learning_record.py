@@ -321,7 +321,7 @@ class SvmResult(PredictorResult):
     C, nu, lambda_ : float or None
         The cost; the share of support vectors asked for; 1 / (2 n C).
     n_support : int
-        Different rows with a coefficient in any pair of classes.
+        Different rows with a coefficient in any pair of classes: equal rows are one.
     n_bounded : int
         How many of them are at their upper bound in any pair.
     objective, dual_objective : float or None
