@@ -19,7 +19,7 @@ from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
 from kerntest.inference.method import ByFeatures, Way
-from kerntest.inference.relabelling.designs import cosets_needed, designed, different_relabellings
+from kerntest.inference.relabelling.designs import BlockedRows, cosets_needed, designed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, read_two, without_missing
 from kerntest.inference.sizes.location import mmd_of_shift, size_work, smallest_shift
@@ -109,10 +109,11 @@ class Comparison:
     def steps(self, compared: Compared) -> tuple[Step, ...]:
         """Return what the test of two tables takes."""
         sample, family, options = compared.sample, compared.family, self.run.options
-        told: Any = {"members": len(family.members), "design": sample.design}
-        told["cosets"] = cosets_needed(sample, options.permutations)
+        told: Any = {"cosets": cosets_needed(sample, options.permutations)}
+        if sample.design is not None:
+            told["designed"] = BlockedRows.of(sample.labels, options.seed, sample.design)
         test = step_of_test([(sample.points, family.kernels)], options, **told)
-        size = size_work(sample, family.kernels)
+        size = size_work(sample, family.kernels, options.seed)
         return test, size, *(explanation_work(sample, options) if self.explain else ())
 
     def judged(self, compared: Compared) -> exact.TwoSampleAnalysis:

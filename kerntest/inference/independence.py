@@ -17,7 +17,7 @@ from kerntest.inference.family import BandwidthOption, Family, choose_pair
 from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.designs import clusters_of
 from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
-from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
+from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables, pairs_of
 from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, read_pair
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.work_of_tests import step_of_test
@@ -270,7 +270,7 @@ def hsic_test(
         len(first.names + second.names),
         lambda: [
             step_of_test(
-                both, run.options, members=len(family.members), statistic=statistic, whole=test.dense and test.dense[0]
+                both, run.options, pairs=pairs_of(family), statistic=statistic, whole=test.dense and test.dense[0]
             )
         ],
         sides=both,

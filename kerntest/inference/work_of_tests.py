@@ -16,7 +16,8 @@ from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_ROWS
 from kerntest.inference.statistic import UNITS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
-from kerntest.kernels.text import is_additive
+from kerntest.kernels.elementary import Gaussian
+from kerntest.kernels.text import is_additive, plain
 from kerntest.matrices import factor
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, TOLERANCE, expected_rank
 from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.engines.plan import Work
     from kerntest.inference.exact import Statistic
-    from kerntest.inference.relabelling.designs import Design
+    from kerntest.inference.relabelling.designs import BlockedRows
     from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel, Points
 
 Side: TypeAlias = "tuple[Points, Sequence[Kernel]]"
+# Members of a family, as places in the kernels of both sides.
+Pair: TypeAlias = "tuple[int, int]"
 
 # Matrices whose transforms are held together: pairs of columns are done a square of so many matrices at a time.
 TOGETHER = 32
@@ -39,6 +42,8 @@ TOGETHER = 32
 # them up; sweeps of a null that is a curve; and steps of Lanczos for each permutation, least and most.
 SWEPT_ENTRIES, LINED_ENTRIES, PAIRED_ENTRIES, SUMMED_ENTRIES = 8.0, 8.0, 4.0, 4.0
 SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
+# Of all correlations of the columns of two factors the share that is needed.
+NEEDED = 0.65
 # Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
@@ -78,26 +83,26 @@ def step_of_test(
     sides: Sequence[Side],
     options: Options,
     *,
-    members: int = 1,
+    pairs: Sequence[Pair] = ((0, 0),),
     statistic: Statistic = "hsic",
-    design: Design | None = None,
+    designed: BlockedRows | None = None,
     cosets: int = 1,
     whole: int | None = None,
 ) -> Step:
-    """Return what a test with so many members in its family takes, whose rows may belong together, and lie in blocks anew.
+    """Return what a test of some pairs of kernels takes, whose rows may lie in blocks of a design, or in blocks anew.
 
     Random permutations of two variables hold matrices of `whole` rows.
     """
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
-    matrices, pairs = first + second * paired, float(n) ** 2 / 2
+    matrices, entries = first + second * paired, float(n) ** 2 / 2
     counted = f"{first} + {second}" if paired else f"{first}"
     counted += f" kernel {'matrix' if max(first, second) == 1 else 'matrices'}"
 
     def swept(times: float) -> Work:
         """Sweeps make all values of each matrix and sum them up."""
         every = (work_of_values([kernel], points) for points, kernels in sides for kernel in kernels)
-        return added(*every, {"entry": SWEPT_ENTRIES * matrices}, times=times * pairs)
+        return added(*every, {"entry": SWEPT_ENTRIES * matrices}, times=times * entries)
 
     if statistic != "hsic":
         what = f"{counted} as products of few columns, under {permutations:,} random permutations"
@@ -108,9 +113,9 @@ def step_of_test(
         vectors = n if probes and n <= EXACT_TRACE_ROWS else probes * PROBES
         multiplied = {0: 0, 1: 2 * PROBES, 2: 5 * PROBES}[probes] if n > EXACT_TRACE_ROWS else probes * n
         beside = n > EXACT_TRACE_ROWS and options.null != "spectral"
-        relabelled = step_of_test(sides, replace(options, null="permutation"), members=members, cosets=cosets)
+        relabelled = step_of_test(sides, replace(options, null="permutation"), pairs=pairs, cosets=cosets)
         again = relabelled.work if options.null == "pearson" else {}
-        work = added(swept(SWEEPS), {"product": 2.0 * matrices * multiplied * pairs})
+        work = added(swept(SWEEPS), {"product": 2.0 * matrices * multiplied * entries})
 
         def held(threads: int) -> float:
             curve = swept_bytes(n, vectors + beside, threads) if vectors else 0.0
@@ -126,14 +131,14 @@ def step_of_test(
     if options.resampling == "random":
         what = f"{counted} in tiles, under {permutations:,} random permutations"
         together = min(TOGETHER_ROWS, permutations)
-        sums = {"product": 2.0 * permutations * matrices * pairs}
+        sums = {"product": 2.0 * permutations * matrices * entries}
         work = added(swept(-(-permutations // together)), sums)
         return Step.sure(what, lambda threads: swept_bytes(n, together + 1, threads), work)
     if not paired:
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
         what += f", in {cosets:,} random orders" if cosets > 1 else ""
-        return _blocks(what, *sides[0], permutations, design=design, cosets=cosets)
-    return _shifts(counted, sides, permutations, members)
+        return _blocks(what, *sides[0], permutations, designed=designed, cosets=cosets)
+    return _shifts(counted, sides, permutations, pairs)
 
 
 def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
@@ -146,7 +151,13 @@ def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
 
 
 def _blocks(
-    what: str, points: Points, kernels: Sequence[Kernel], permutations: int, *, design: Design | None, cosets: int
+    what: str,
+    points: Points,
+    kernels: Sequence[Kernel],
+    permutations: int,
+    *,
+    designed: BlockedRows | None,
+    cosets: int,
 ) -> Step:
     """Return the sums of kernels over pairs of blocks of rows, for each set of these, and of those over relabellings."""
     n, blocks = len(points), float(min(len(points), BLOCKS))
@@ -155,16 +166,17 @@ def _blocks(
     relabelled: Work = {"product": permutations * len(kernels) * blocks**2, "entry": drawn}
     # What each set of blocks takes, but for the relabellings.
     shared: Work = {"call": calls}
-    if design is not None:
-        # Blocks of several sizes are summed by themselves, and so are pairs of rows that belong together.
-        blocks *= 1 + design.swaps
-        pairs, summed = float(n * min(UNITS, n)), UNEVEN_ENTRIES * len(kernels) * n**2 / 2
+    if designed is not None:
+        # Pairs of rows that belong together are summed by themselves, and blocks of several sizes one by one.
+        blocks, strata = float(len(designed.in_x)), int(designed.strata.max()) + 1
+        pairs, summed = float(n * min(UNITS, n)), 0.0 if designed.even else UNEVEN_ENTRIES * len(kernels) * n**2 / 2
+        weighed = blocks**2 * (1.0 + (9.0 if designed.swaps else 6.0) / strata)
         own = added(
             work_of_values(kernels, points),
             {"entry": 8.0 * len(kernels), "product": blocks * len(kernels)},
             times=pairs,
         )
-        shared = added(shared, own, {"entry": summed, "product": 9.0 * permutations * len(kernels) * blocks**2})
+        shared = added(shared, own, {"entry": summed, "product": permutations * len(kernels) * weighed})
     ends: list[list[Work]] = [[shared], [shared]]
     tiled: list[list[Kernel]] = [[], []]
     # From wide to narrow, until a bandwidth is too narrow for a factor.
@@ -193,54 +205,86 @@ def _blocks(
     together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
 
     def held(threads: int, end: int = 1) -> float:
-        own = derived_bytes(points, kernels) + (0.0 if design is None else 24.0 * n * blocks)
+        # Factors are gone before pairs of rows of one unit are summed.
+        factors = min(threads, sum(chains.values())) * factor_bytes(n, widest[end])
+        own = derived_bytes(points, kernels) + max(factors, 0.0 if designed is None else 16.0 * n * blocks)
         tiles = blocked_bytes(n, len(kernels), permutations, threads * together, cosets)
-        return own + min(threads, sum(chains.values())) * factor_bytes(n, widest[end]) + tiles
+        return own + tiles
 
     low, high = (added(relabelled, added(*works, times=float(cosets))) for works in ends)
     return Step(what, held, low, high, partial(held, end=0))
 
 
-def _shifts(counted: str, sides: Sequence[Side], permutations: int, members: int) -> Step:
+def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Sequence[Pair]) -> Step:
     """Return the sums of pairs of matrices over all shifts, as `TwoVariables` goes."""
-    n, tolerance = len(sides[0][0]), TOLERANCE if members == 1 else LEFT_OUT
+    n, single = len(sides[0][0]), len(pairs) == 1
     circle = shifts.circle_length(n)
-    orders, blocks = shifts.orders_needed(permutations, circle), plan_blocks(circle, n - circle)
-    works: list[Work] = [{"entry": PAIRED_ENTRIES * members * orders * n**2 / 2}]
-    ranks: list[tuple[float, float]] = []
-    shared = 0
-    for (points, kernels), times in zip(sides, (1, orders), strict=True):
+    orders, count = shifts.orders_needed(permutations, circle), len(plan_blocks(circle, n - circle))
+    known = [_ranks(*side, single=single) for side in sides]
+    finite = (
+        [{place: ends[end] for place, ends in some.items() if ends[end] <= factor.MOST_OF_SUM * n} for some in known]
+        for end in (0, 1)
+    )
+    (low, *helds, _), (high, other, lined) = (_by_shifts(sides, pairs, orders, ranks) for ranks in finite)
+    helds.append(other)
+    lags = f"a block of lags at a time, {count:,} block{'' if count == 1 else 's'}"
+    what = f"{counted} {lags if lined else 'as products of few columns'}, under {orders * circle:,} cyclic relabellings"
+    # Factors may take more than lines, in less time.
+    most, least = (lambda threads, of=of: of(held(threads) for held in helds) for of in (max, min))
+    return Step(what, most, low, high, least)
+
+
+def _ranks(points: Points, kernels: Sequence[Kernel], *, single: bool) -> dict[int, tuple[float, float]]:
+    """Return the least and most columns of the matrices that `TwoVariables` looks at as products of few."""
+    many, tolerance = len(points) > FEW_ROWS, TOLERANCE if single else LEFT_OUT
+    smooth = points.numeric.shape[1] == 1
+    return {
+        place: expected_rank(kernel, points, tolerance)
+        for place, kernel in enumerate(kernels)
+        if single or (many and (is_additive(kernel) or (smooth and isinstance(plain(kernel), Gaussian))))
+    }
+
+
+def _by_shifts(
+    sides: Sequence[Side], pairs: Sequence[Pair], orders: int, ranks: Sequence[dict[int, float]]
+) -> tuple[Work, Callable[[int], float], bool]:
+    """Return the work of all shifts, and the bytes, where matrices are products of so many columns; and whether any goes by lines."""
+    n = len(sides[0][0])
+    circle = shifts.circle_length(n)
+    needed = {(f, g): NEEDED * ranks[0][f] * ranks[1][g] for f, g in pairs if f in ranks[0] and g in ranks[1]}
+    correlated = shifts.correlated_pairs(n, ranks, pairs, needed)
+    lined = [pair for pair in pairs if pair not in correlated]
+    each, transformed = sum(needed[pair] for pair in correlated), shifts.transform_work(circle)
+    works = [added({"fft": transformed, "entry": 3.0}, times=each * orders * n)]
+    works.append({"entry": PAIRED_ENTRIES * len(lined) * orders * n**2 / 2})
+    columns, terms_kept = 0.0, 0
+    for side, ((points, kernels), own, times) in enumerate(zip(sides, ranks, (1, orders), strict=True)):
+        for place, rank in own.items():
+            works += [_factor(rank, kernels[place], points), {"product": rank**2 * n, "spectrum": rank**3}]
+        places = sorted({pair[side] for pair in lined})
         # Of many rows additive kernels are linear kernels of their factors, where these have few columns.
-        found = {one: expected_rank(one, points, tolerance)[0] for one in kernels if n > FEW_ROWS and is_additive(one)}
-        thin = {kernel: rank for kernel, rank in found.items() if rank <= factor.MOST_OF_SUM * n}
-        for kernel, rank in thin.items():
-            works += [_factor(rank, kernel, points), {"product": rank * (rank * n + times * n**2 / 2)}]
-            works.append({"spectrum": rank**3})
-        whole = [one for one in kernels if one not in thin]
-        shared = max([shared, *(len(terms(one)) for one in whole if len(whole) > 1)])
-        values = work_of_values(whole, points)
-        lines = {"entry": LINED_ENTRIES * len(kernels), "fft": float(len(kernels))}
-        works.append(added(values, lines, times=times * n**2 / 2))
-        ranks.append(expected_rank(kernels[0], points, tolerance) if members == 1 else (math.inf, math.inf))
-    ends = []
-    for of_both in zip(*ranks, strict=True):
-        if math.isinf(math.prod(of_both)):
-            ends.append(added(*works))
-            continue
-        factors = (_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(of_both, sides, strict=True))
-        ends.append(added(*factors, {"fft": 3.0 * math.prod(of_both) * orders * n}))
-    few = math.isfinite(ranks[0][1] * ranks[1][1])
-    way = f"a block of lags at a time, {len(blocks):,} block{'' if len(blocks) == 1 else 's'}"
-    what = f"{counted} {'as products of few columns' if few else way}, under {orders * circle:,} cyclic relabellings"
-    derived = sum(derived_bytes(*side) for side in sides)
-    # Distances and values of each term of a block are kept for the kernels of a side.
-    each = 16.0 * shared * circle * max(block.count for block in blocks)
-    first, second = (len(kernels) for _, kernels in sides)
+        thin = {place for place in places if place in own and is_additive(kernels[place])}
+        whole = [kernels[place] for place in places if place not in thin]
+        line = {
+            "product": sum(own[place] for place in thin),
+            "entry": LINED_ENTRIES * len(places),
+            "fft": transformed * len(places),
+        }
+        works.append(added(work_of_values(whole, points), line, times=times * n**2 / 2))
+        terms_kept = max([terms_kept, *(len(terms(one)) for one in whole if len(whole) > 1)])
+        # Transforms of those that are correlated, beside all factors.
+        columns += sum(own.values()) + (1.0 + times) * max((own[pair[side]] for pair in correlated), default=0.0)
+    first, second = (len({pair[side] for pair in lined}) for side in (0, 1))
 
     def held(threads: int) -> float:
-        return derived + each * threads + shifted_bytes(n, first, second, orders, threads)
+        """Return the bytes of factors, and of lines: distances and values of each term of a block are kept for the kernels of a side."""
+        bytes_ = sum(derived_bytes(*side) for side in sides) + 8.0 * n * columns
+        if not lined:
+            return bytes_
+        lines = max(block.count for block in plan_blocks(circle, n - circle))
+        return bytes_ + 16.0 * terms_kept * circle * lines * threads + shifted_bytes(n, first, second, orders, threads)
 
-    return Step(what, held, ends[0], ends[1])
+    return added(*works), held, bool(lined)
 
 
 def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: Statistic) -> Step:
@@ -280,10 +324,16 @@ def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool
     lines = (min(squares, 1) + orders * columns * min(squares, 1) if target else (1 + orders) * on_a_side) + (
         1 + orders
     ) * alone
-    line = {"product": 3.0, "exp": 1.0, "entry": 3.0 + LINED_ENTRIES, "fft": 1.0}
+    transformed = shifts.transform_work(shifts.circle_length(n))
+    line = {"product": 3.0, "exp": 1.0, "entry": 3.0 + LINED_ENTRIES, "fft": transformed}
     thin = {"exp": n * USUAL_RANK, "product": n * USUAL_RANK**2, "call": CALLS_OF_COLUMN * USUAL_RANK}
     sorting = ENTRIES_OF_PAIR * n * math.log2(max(n, 2))
-    pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * orders * n, "product": 8.0 * entries * orders}
+    pair = {
+        "call": CALLS_OF_PAIR,
+        "entry": sorting,
+        "fft": 2.0 * transformed * orders * n,
+        "product": 8.0 * entries * orders,
+    }
     return added(
         added(line, times=entries * lines),
         added(thin, times=float(columns + 2 * alone)),
@@ -295,7 +345,8 @@ def work_of_selection(n: int, candidates: int, steps: int, orders: int) -> Work:
     """Return what so many steps of forward selection take: of each candidate its effect, and its lines under all shifts."""
     tried, value = steps * (candidates - (steps - 1) / 2), {"product": 4.0, "exp": 1.0, "entry": 3.0}
     effect = added(value, value, {"entry": 2 * SWEPT_ENTRIES})
-    lines = added(value, {"entry": LINED_ENTRIES + PAIRED_ENTRIES, "fft": 1.0}, times=float(orders))
+    transformed = shifts.transform_work(shifts.circle_length(n))
+    lines = added(value, {"entry": LINED_ENTRIES + PAIRED_ENTRIES, "fft": transformed}, times=float(orders))
     return added(added(effect, lines, times=0.75 * n**2 * tried), {"call": 300.0 * tried})
 
 

@@ -190,8 +190,9 @@ SAMPLED, SAMPLED_PER_COLUMN = 400, 4
 MOST_COLUMNS = 1.5
 # The columns of a sum may be as many in all, as a share of the rows: those of more cost what the whole matrix does.
 MOST_OF_SUM = 1 / 3
-# Rows by which a rank is expected; and which shares of them are a rank that is small, and one that is full.
-EXPECTED_ROWS, SMALL_SHARE, FULL_SHARE = 600, 0.3, 0.9
+# Rows by which a rank is expected, those among them that are farthest from the middle, each of which may have a column of
+# its own; and which shares of them are a rank that is small, and one that is full.
+EXPECTED_ROWS, FARTHEST, SMALL_SHARE, FULL_SHARE = 600, 200, 0.3, 0.9
 # Of so few rows the whole matrix is looked at in the time that finding out takes.
 FEW_ROWS = 2000
 
@@ -242,7 +243,10 @@ def expected_rank(kernel: Kernel, points: Points, tolerance: float, most: float 
     if not kernel.positive_definite or (most is None and len(points) <= FEW_ROWS):
         return math.inf, math.inf
     most = MOST_COLUMNS * math.sqrt(len(points)) if most is None else most
-    rows = points.take(np.linspace(0, len(points) - 1, min(EXPECTED_ROWS, len(points))).astype(np.intp))
+    distances = -squared_norms(centred(points.numeric))
+    chosen = np.argpartition(distances, min(FARTHEST, len(points) - 1))[:FARTHEST]
+    spaced = np.linspace(0, len(points) - 1, min(EXPECTED_ROWS - FARTHEST, len(points))).astype(np.intp)
+    rows = points.take(np.union1d(spaced, chosen))
     with np.errstate(over="ignore", invalid="ignore"):
         rank = float(_rank(kernel, rows, tolerance))
     if rank > min(most, FULL_SHARE * len(rows)):

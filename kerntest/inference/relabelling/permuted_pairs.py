@@ -12,6 +12,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.inference.relabelling.shifts import (
     circle_length,
+    correlated_pairs,
     correlations_needed,
     cyclic_orders,
     low_rank_sums,
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 
 # Random permutations that one piece of work judges.
 TOGETHER = 16
-# What lines of one matrix of a family cost in correlations a row, and what they cost more for each column that they are
-# made of (measured: 4 ns an entry of a correlation, 5 of a line and 0.075 for each column; half as many lines as rows).
-LINES, LINES_PER_COLUMN = 0.6, 0.01
 # The default smallest shift of series is this share of the rows.
 SHARE = 20
 
@@ -171,7 +169,13 @@ class TwoVariables(ExactTest):
         pairs = pairs_of(family)
         # What factors of a family leave out counts in the tolerance for ties.
         share = LEFT_OUT if len(pairs) > 1 else TOLERANCE
-        correlated = _cheaper_by_factors(sides, pairs, share)
+        factors = [
+            {place: one.low_rank for place, one in enumerate(side) if one.low_rank is not None} for side in sides
+        ]
+        ranks = [{place: float(one.rank) for place, one in known.items()} for known in factors]
+        both = {(f, g): (factors[0][f], factors[1][g]) for f, g in pairs if f in ranks[0] and g in ranks[1]}
+        needed = {pair: float(correlations_needed(*some, share).sum()) for pair, some in both.items()}
+        correlated = {pair: both[pair] for pair in correlated_pairs(self.n, ranks, pairs, needed)}
         lined = [pair for pair in pairs if pair not in correlated]
         values = self._by_lines(sides, lined, orders) if lined else {}
         doubt = dict.fromkeys(pairs, 0.0)
@@ -380,21 +384,6 @@ def _sources(members: Sequence[_Member]) -> list[tuple[Points, list[Kernel]]]:
         else:
             sources.append((one.points, [one.kernel]))
     return sources
-
-
-def _cheaper_by_factors(sides: Sides, pairs: Pairs, share: float) -> dict[tuple[int, int], tuple[Factor, Factor]]:
-    """Return the pairs whose correlations spare the lines of a matrix and cost less, with their factors; all or none."""
-    factors = [{place: one.low_rank for place, one in enumerate(side) if one.low_rank is not None} for side in sides]
-    possible = {(f, g): (factors[0][f], factors[1][g]) for f, g in pairs if f in factors[0] and g in factors[1]}
-    needless = [{pair[side] for pair in possible} - {pair[side] for pair in {*pairs} - {*possible}} for side in (0, 1)]
-    spared = sum(
-        len(known[place].columns) * (LINES + LINES_PER_COLUMN * known[place].rank)
-        for known, places in zip(factors, needless, strict=True)
-        for place in places
-    )
-    chosen = {pair: both for pair, both in possible.items() if pair[0] in needless[0] or pair[1] in needless[1]}
-    needed = sum(int(correlations_needed(x, y, share).sum()) for x, y in chosen.values())
-    return chosen if needed <= spared else {}
 
 
 def centred_matrix(K: NDArray[Any], estimator: Estimator) -> Array:

@@ -25,6 +25,7 @@ where U-centring takes out the diagonals d and e of both.
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -39,7 +40,7 @@ from kerntest.matrices.factor import TOLERANCE, Factor
 from kerntest.matrices.passes import Block, KernelStack, add_row_sums, plan_blocks, square_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kerntest.kernels.base import Array
 
@@ -59,6 +60,9 @@ HELD_ENTRIES = 2**22
 MANY = 4
 # It takes so many products of all pairs, and of two more matrices on both sides, in the time of one pair (measured).
 TOGETHER = 2.5
+# What lines of one matrix of a family cost in correlations a row, and what they cost more for each column that they are
+# made of (measured: 4 ns an entry of a correlation, 5 of a line and 0.075 for each column; half as many lines as rows).
+LINES, LINES_PER_COLUMN = 0.6, 0.01
 # Entries of the correlations of factors under way in one thread (4 MB).
 CORRELATED_ENTRIES = 2**19
 
@@ -74,10 +78,23 @@ def circle_length(n: int) -> int:
 
 
 def _is_smooth(number: int) -> bool:
+    return math.prod(_factors(number)) == number
+
+
+def _factors(number: int) -> list[int]:
+    """Return the prime factors that there is tolerable code for."""
+    found = []
     for prime in (2, 3, 5, 7, 11, 13, 17, LARGEST_FACTOR):
         while number % prime == 0:
             number //= prime
-    return number == 1
+            found.append(prime)
+    return found
+
+
+def transform_work(circle: int) -> float:
+    """Return what an entry of transforms of such a length takes, in units of one of 4,000 entries (measured)."""
+    slow = sum(prime for prime in _factors(circle) if prime > 5)
+    return (math.log2(circle) - 1.0 + slow / 4.0) / 10.0
 
 
 def orders_needed(relabellings: int, circle: int) -> int:
@@ -338,6 +355,27 @@ def low_rank_sums(
             crossed += float(d[circle:] @ e[place[circle:]])
             sums[order] -= n / (n - 2) * crossed - float(d.sum()) * float(e.sum()) / ((n - 1) * (n - 2))
     return sums
+
+
+def correlated_pairs(
+    n: int,
+    ranks: Sequence[Mapping[int, float]],
+    pairs: Sequence[tuple[int, int]],
+    needed: Mapping[tuple[int, int], float],
+) -> list[tuple[int, int]]:
+    """Return the pairs whose correlations spare the lines of a matrix and cost less; all or none.
+
+    Of the matrices of n rows that are products of few columns `ranks` says how many these are, for each side, and `needed`
+    how many correlations a pair of them takes.
+    """
+    needless = [{pair[side] for pair in needed} - {pair[side] for pair in {*pairs} - {*needed}} for side in (0, 1)]
+    spared = sum(
+        n * (LINES + LINES_PER_COLUMN * known[place])
+        for known, places in zip(ranks, needless, strict=True)
+        for place in places
+    )
+    chosen = [pair for pair in needed if pair[0] in needless[0] or pair[1] in needless[1]]
+    return chosen if sum(needed[pair] for pair in chosen) <= spared else []
 
 
 def correlations_needed(first: Factor, second: Factor, tolerance: float) -> NDArray[np.intp]:

@@ -28,7 +28,7 @@ from kerntest.inference.comparison import Compared, Comparison
 from kerntest.inference.exact import RunOfTest, paired_copies
 from kerntest.inference.family import choose_pair
 from kerntest.inference.method import ByFeatures, Way
-from kerntest.inference.relabelling.permuted_pairs import SeveralSamples
+from kerntest.inference.relabelling.permuted_pairs import SeveralSamples, pairs_of
 from kerntest.inference.screens.many_pairs import adjusted
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
 from kerntest.inference.screens.row_groups import Samples, groups_of, one_table, refuse_many
@@ -397,7 +397,7 @@ class _AllGroups(NamedTuple):
     def step(self) -> Step:
         """Return what the test takes."""
         sides = list(zip(self.test.points, self.family.sides(), strict=True))
-        return step_of_test(sides, self.test.options, members=len(self.family.members))
+        return step_of_test(sides, self.test.options, pairs=pairs_of(self.family))
 
     def judged(self, progress: Progress | None) -> _Together:
         """Return the test of all groups together."""

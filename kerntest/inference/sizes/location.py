@@ -22,7 +22,7 @@ from kerntest.inference.nulls.permutation import scorer
 from kerntest.inference.relabelling.designs import BlockedRows, Design
 from kerntest.inference.relabelling.permuted_blocks import own_weights
 from kerntest.inference.sides import Sample
-from kerntest.inference.sizes.margins import SAMPLED
+from kerntest.inference.sizes.margins import drawn_units
 from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.counting import work_of_values
@@ -150,16 +150,16 @@ def smallest_shift(
     return SmallestShift(deviations, rows.numeric_names[column], POWER)
 
 
-def size_work(sample: Sample, kernels: Sequence[Kernel]) -> Step:
+def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int) -> Step:
     """Return what the size of a difference takes, or the shift that would have been found: one or the other."""
     n, count = len(sample.points), float(len(kernels))
     s, blocks = 2.0 * min(max(n // 8, PART[0]), PART[1], n), 2.0 * PART[0]
-    units = (None if sample.design is None else sample.design.n_units) or n
+    _, units, _, chosen = drawn_units(sample, seed)
     # Of units that are drawn all rows take part.
-    some, drawn = float(min(units, SAMPLED)), n * min(1.0, SAMPLED / units)
+    some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
     one = work_of_values(kernels[:1], sample.points)
-    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"product": 2.0 * some * drawn**2})
-    sized = added(sized, {"entry": 20.0 * drawn**2})
+    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 20.0 * drawn**2})
+    sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
     tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
     shift = added(tried, {"product": count * (2.0 + ROUNDS / 2) * RELABELLINGS * blocks**2})
     what = "the size of the difference, or the shift that would have been found"

@@ -197,16 +197,11 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     tr C^2 = sum_{u != v} G_uv^2, <D, C^2 D> = sum_{u != v} d_u G_uv d_v, and so on. Cost: O(s^2 p + s^3) time and O(s^2)
     memory for s <= 1,000 units.
     """
-    labels, design, n = sample.labels.astype(np.intp), sample.design, len(sample.labels)
-    units, strata = (np.arange(n), np.zeros(n, dtype=np.intp)) if design is None else (design.units, design.strata)
-    cells = 2 * strata + labels
+    n = len(sample.labels)
+    cells, units, groups, chosen = drawn_units(sample, seed)
     counts = np.bincount(cells).astype(np.float64)
     shares = counts[::2] * counts[1::2] / (counts[::2] + counts[1::2])
     signed = np.stack([-shares, shares], axis=1).ravel() / shares.sum() / counts
-    # Units are drawn of each cell, of pairs of all, and stand for all of it.
-    _, first, units = np.unique(units, return_index=True, return_inverse=True)
-    groups = strata[first] if design is not None and design.swaps else cells[first]
-    chosen = _drawn(groups, len(units), seed)
     in_group, drawn = np.bincount(groups).astype(np.float64), np.maximum(np.bincount(groups[chosen]), 1.0)
     kept = np.isin(units, chosen)
     cell, unit = cells[kept], np.searchsorted(chosen, units[kept])
@@ -257,6 +252,19 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
         relative=math.sqrt((2.0 * square + ratio) / (2.0 * square + 4.0 * linear)) if square + linear > 0 else 1.0,
         unseen=(max(float((seen - spread).sum()), 0.0), most),
     )
+
+
+def drawn_units(
+    sample: Sample, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the cell and the unit of each row, the group of each unit, and the units that are drawn of each group."""
+    design, n = sample.design, len(sample.labels)
+    units, strata = (np.arange(n), np.zeros(n, dtype=np.intp)) if design is None else (design.units, design.strata)
+    cells = 2 * strata + sample.labels.astype(np.intp)
+    # Units are drawn of each cell, of pairs of all, and stand for all of it.
+    _, first, units = np.unique(units, return_index=True, return_inverse=True)
+    groups = strata[first] if design is not None and design.swaps else cells[first]
+    return cells, units, groups, _drawn(groups, n, seed)
 
 
 def _drawn(groups: NDArray[np.intp], rows: int, seed: int) -> NDArray[np.intp]:
