@@ -357,6 +357,41 @@ def test_probabilities_of_noise_do_not_turn_the_scores_around():
     assert found.train.log_loss < 1.1
 
 
+@pytest.mark.parametrize(
+    ("measure", "told"),
+    [
+        ("accuracy", "% of rows held out in 5 folds are classified correctly (nearest mean: "),
+        ("balanced-accuracy", "The balanced accuracy of rows held out in 5 folds is "),
+        ("f1", "The macro F1 of rows held out in 5 folds is "),
+        ("auc", "The ROC AUC of rows held out in 5 folds is "),
+        ("log-loss", "The log-loss of rows held out in 5 folds is "),
+    ],
+)
+def test_the_baseline_is_judged_on_the_same_rows_and_by_the_same_score(measure, told):
+    """What nearest means get in the same folds; and the share of the largest class, whose log-loss is the entropy about."""
+    X, y = clouds(120)
+    data, asked = frame_of(X, y), {"cv": 5, "select_by": measure}
+    found = train_svm(data, "y", **asked)
+    if measure == "log-loss":
+        shares = np.bincount(y.astype(int)) / len(y)
+        assert found.baseline.score == pytest.approx(-(shares * np.log(shares)).sum(), abs=0.01)
+    else:
+        mean = train_svm(data, "y", method="mean", **asked).grid.mean
+        assert found.baseline.score == pytest.approx(mean, abs=1e-12)
+    assert f" ({found.baseline.method}: " in found.summary()
+    assert told in " ".join(found.summary().split())
+    # With the kernel that was chosen.
+    best = train_svm(data, "y", grid=True, test_fraction=0.3)
+    mean = train_svm(data, "y", method="mean", kernel=best.kernel, test_fraction=0.3)
+    assert best.baseline.accuracy == pytest.approx(mean.accuracy, abs=1e-12)
+    on_test_rows = " ".join(train_svm(data, "y", test_fraction=0.3, **asked).summary().split())
+    name = told.partition(" of rows")[0]
+    # Without probabilities test rows have no log-loss.
+    assert (
+        f"{name} of 36 test rows" if measure != "log-loss" else "are classified correctly (nearest mean"
+    ) in on_test_rows
+
+
 @pytest.mark.parametrize("classes", [2, 5])
 def test_equal_rows_are_one_centre_of_a_model_with_the_same_decisions(classes, tmp_path):
     """Of a table of categories like that of a ship's passengers, and of numbers with copies among them."""

@@ -16,23 +16,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.learning.scores import classification_metrics
 from kerntest.learning.solvers.problem import Solution
-from kerntest.report.results.learning_record import Baseline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
+    from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.matrix import Matrix
+    from kerntest.report.results.learning_record import ClassificationMetrics
 
 # Rounds of the perceptron, and numbers of the matrix that it keeps: 400 MB of them.
 EPOCHS, KEPT_NUMBERS = 100, 5 * 10**7
 
 
-def largest_class(learned: NDArray[np.intp], seen: NDArray[np.intp]) -> Baseline:
-    """Return how often the class of most of the rows that are learned from is that of others."""
-    share = float(np.mean(seen == np.bincount(learned).argmax()))
-    return Baseline("largest class", share, float(share > 0) / len(np.unique(seen)))
+def largest_class(own: TrainingRows, seen: TrainingRows) -> ClassificationMetrics:
+    """Return how well others are predicted by the class of most of the rows that are learned from, and by their shares."""
+    names = () if own.classes is None else own.classes.names
+    shares = np.bincount(own.codes, minlength=len(names)) / len(own)
+    codes, probabilities = np.full(len(seen), shares.argmax()), np.tile(shares, (len(seen), 1))
+    scores = probabilities[:, 1] if len(names) == 2 else probabilities
+    return classification_metrics(seen.codes, codes, scores, names, probabilities=probabilities)
 
 
 def nearest_mean(matrix: Matrix, rows: NDArray[np.intp]) -> Solution:

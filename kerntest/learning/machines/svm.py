@@ -16,12 +16,11 @@ from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
 from kerntest.learning.learner import Judgement, Learner, trains, values_for_name
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import ONE_CLASS_NU, Machines, SvmFit
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_options import SvmOptions
-from kerntest.learning.machines.svm_search import MEASURES, Search, fit_warnings, sigmoids
+from kerntest.learning.machines.svm_search import MEASURES, Search, baseline_of, fit_warnings, sigmoids
 from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_errors
@@ -446,7 +445,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             "outliers": None if self.supervised else float(np.mean(~model.alike(seen.scores))),
             "train": train,
             "test": None if test is None else seen.metrics,
-            "baseline": None if rows.classes is None else self._baseline(rows, model, seen.rows),
+            "baseline": None if rows.classes is None else self._baseline(rows, model, test),
             "nu": options.nu if self.supervised else options.nu or ONE_CLASS_NU,
             "lambda_": None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
             "duality_gap": fit.gap,
@@ -456,15 +455,19 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
         return Judgement(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None))
 
-    def _baseline(self, rows: TrainingRows, model: SvmModel, seen: TrainingRows) -> Baseline:
-        """Return what is more often right of rows: the class of the nearest mean, or the largest class."""
-        options, best = self.options, largest_class(rows.codes, seen.codes)
-        if options.features is None and options.method != "mean":
-            mean = Machines(rows.with_kernel(model.kernel), options, options.engine, "mean").fit(1.0).model
-            found: Any = self._scored(mean, seen).metrics
-            if found.accuracy >= best.accuracy:
-                best = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
-        return best
+    def _baseline(self, rows: TrainingRows, model: SvmModel, test: TrainingRows | None) -> Baseline:
+        """Return what predicts better of two simple classifiers: test rows, or those held out in folds, or what it has learned."""
+        rows = rows.with_kernel(model.kernel)
+        parts = [(rows, rows if test is None else test)]
+        if test is None and self.folds is not None:
+            folds, _ = folding.folds_of(rows, self.folds, self.options.seed)
+            parts = [
+                folding.held_out(rows, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
+                for fold in range(self.folds)
+            ]
+        # Test rows have no log-loss without probabilities.
+        known = test is None or model.probability or self.select_by != "log-loss"
+        return baseline_of(parts, self.options, self.select_by if known else "accuracy")
 
     def _scored(self, model: SvmModel, rows: TrainingRows) -> ScoredRows:
         """Return rows with their scores, and how well they are predicted, if anything is."""

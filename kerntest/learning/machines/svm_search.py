@@ -22,11 +22,12 @@ from kerntest.kernels.algebra import smaller_gain
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
+from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.svm_fit import Machines
 from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, levelled, root_mean_square
 from kerntest.learning.solvers.smoothed import WHOLE_ROWS
 from kerntest.matrices.matrix import matrix_of
-from kerntest.report.results.learning_record import GridCell, GridSearch
+from kerntest.report.results.learning_record import SCORES, Baseline, GridCell, GridSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.svm_model import SvmModel
     from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.training_rows import TrainingRows
+    from kerntest.report.results.learning_record import ClassificationMetrics
 
 # The relative duality gap of the machines of a grid, where they are certified.
 GRID_TOLERANCE = 1e-3
@@ -70,14 +72,8 @@ TINY_SECONDS = 1e-9
 KEPT_BYTES = 2 * 10**8
 # What a cell of a fold takes in units of one of the first look, for the progress.
 PIECES = 8
-# What cells may be chosen by: in words, and as a field of the metrics.
-MEASURES = {
-    "accuracy": ("accuracy", "accuracy"),
-    "balanced-accuracy": ("balanced accuracy", "balanced_accuracy"),
-    "f1": ("macro F1", "macro_f1"),
-    "auc": ("ROC AUC", "roc_auc"),
-    "log-loss": ("negative log-loss", "log_loss"),
-}
+# What cells may be chosen by, in words.
+MEASURES = dict(zip(("accuracy", "balanced-accuracy", "f1", "auc", "log-loss"), SCORES, strict=True))
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
 
@@ -189,7 +185,7 @@ class Search:
             cells.append(GridCell(cost, *named(multiple, self._kernel(multiple)), mean, error, count))
         place = every.index(chosen)
         fits = int(sum(np.count_nonzero(~np.isnan(scores[self.first :])) for scores in self.scores.values()))
-        score = "negative RMSE" if self.rows.classes is None else MEASURES[self.select_by][0]
+        score = "negative RMSE" if self.rows.classes is None else MEASURES[self.select_by]
         found = score, self.count, TIES, tuple(cells), place, cells[place].mean, fits
         return GridSearch(*found, tuple(beyond), self._seconds_saved())
 
@@ -329,9 +325,39 @@ class Search:
             given = replace(model, sigmoids=sigmoids(pairs, held.codes, model.pair_scores(found))).probabilities(found)
         codes, by_class = model.codes(found), model.class_scores(found)
         metrics = classification_metrics(held.codes, codes, by_class, held.classes.names, probabilities=given)
-        value = getattr(metrics, MEASURES[self.select_by][1])
-        # A fold with one of the classes only has no ranking of both.
-        return 0.5 if value is None else -value if self.select_by == "log-loss" else value
+        return _score_of(metrics, self.select_by)
+
+
+def _score_of(metrics: ClassificationMetrics, select_by: str) -> float:
+    """Return how well classes are predicted, higher for better."""
+    value: float | None = getattr(metrics, SCORES[MEASURES[select_by]])
+    # A fold with one of the classes only has no ranking of both.
+    return 0.5 if value is None else -value if select_by == "log-loss" else value
+
+
+def baseline_of(parts: Sequence[tuple[TrainingRows, TrainingRows]], options: SvmOptions, select_by: str) -> Baseline:
+    """Return what predicts the second rows of each part better from the first: the nearest mean, or the largest class."""
+    found = {"largest class": [largest_class(own, seen) for own, seen in parts]}
+    # It has no probabilities.
+    if options.features is None and options.method != "mean" and select_by != "log-loss":
+        found["nearest mean"] = [_nearest_mean(own, seen, options) for own, seen in parts]
+    every = [
+        (float(np.mean([_score_of(one, select_by) for one in metrics])), name, metrics)
+        for name, metrics in found.items()
+    ]
+    score, method, best = max(every, key=itemgetter(0, 1))
+    accuracy, balanced = (
+        float(np.mean([getattr(one, name) for one in best])) for name in ("accuracy", "balanced_accuracy")
+    )
+    return Baseline(method, accuracy, balanced, -score if select_by == "log-loss" else score)
+
+
+def _nearest_mean(own: TrainingRows, seen: TrainingRows, options: SvmOptions) -> ClassificationMetrics:
+    """Return how well rows are predicted by the nearest mean of the classes of others."""
+    names = () if own.classes is None else own.classes.names
+    model = Machines(own, options, options.engine, "mean").fit(1.0).model
+    found = model.scores(seen.points, options.engine)
+    return classification_metrics(seen.codes, model.codes(found), model.class_scores(found), names)
 
 
 def sigmoids(pairs: Sequence[tuple[int, int]], codes: Codes, scores: Array) -> tuple[Sigmoid, ...]:
@@ -413,7 +439,7 @@ def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
     The options that it tells judge the same score in the same folds.
     """
     best, found = search.best, []
-    measure = next((name for name, (score, _) in MEASURES.items() if score == search.score), None)
+    measure = next((name for name, score in MEASURES.items() if score == search.score), None)
     asked = {"cv": search.folds, "task": None if measure else "regress", "select-by": measure, "seed": seed or None}
     same = [option(name, value) for name, value in asked.items() if value not in {None, "accuracy"}]
     means = {(cell.multiple, cell.C): cell.mean for cell in search.cells}

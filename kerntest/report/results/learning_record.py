@@ -210,9 +210,21 @@ class GridSearch(Grid):
     OPTION, SCORE, SIGN = "C", "mean", 1.0
 
 
+# What options of classifiers are chosen by, as a search calls it, and the field of the metrics.
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced accuracy": "balanced_accuracy",
+    "macro F1": "macro_f1",
+    "ROC AUC": "roc_auc",
+    "negative log-loss": "log_loss",
+}
+
+
 @dataclass(frozen=True)
 class Baseline(Record):
-    """What a machine must be better than, on the rows that it is judged by: the one of two that is more often right.
+    """What a machine must be better than, on the rows that it is judged by: the better one of two.
+
+    Where it is judged by folds alone, means over them. `score` is what options are chosen by, else the accuracy too.
 
     `method` is "nearest mean", with the same kernel, or "largest class", that of most training rows, for every row. Of
     features, and beside the nearest mean itself, it is the largest class.
@@ -221,6 +233,7 @@ class Baseline(Record):
     method: str
     accuracy: float
     balanced_accuracy: float
+    score: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,7 +330,7 @@ class SvmResult(PredictorResult):
     train, test : ClassificationMetrics, RegressionMetrics or None
         In full.
     baseline : Baseline or None
-        Of classes: the nearest mean, or the largest class, whichever is more often right.
+        Of classes: the nearest mean, or the largest class, whichever is better.
     C, nu, lambda_ : float or None
         The cost; the share of support vectors asked for; 1 / (2 n C).
     n_support : int

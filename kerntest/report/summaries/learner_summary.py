@@ -164,20 +164,33 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
 
 
 def svm_sentence(result: records.SvmResult) -> str:
-    """Return how good a machine is, as a sentence."""
-    rows, accuracy, rmse, r2, against = _part_rows(result), result.accuracy, result.rmse, result.r2, ""
-    if result.grid is not None and result.judged_on == "train":
-        rows, r2 = f"rows held out in {result.grid.folds} folds", None
-        accuracy, rmse = (result.grid.mean, None) if result.grid.score == "accuracy" else (None, -result.grid.mean)
-        if rmse is not None and result.grid.score != "negative RMSE":
-            return f"The {_grid_score(result.grid)[0]} of {rows} is {_grid_score(result.grid)[1]}."
-    elif result.baseline is not None:
-        against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
-    if accuracy is not None:
-        return f"{percent(accuracy)} of {rows} are classified correctly{against}."
-    if rmse is not None:
-        return _error_sentence(rows, rmse, r2)
-    return f"{percent(result.outliers or 0.0)} of {rows} are outliers."
+    """Return how good a machine is, as a sentence, by what its options were chosen by."""
+    rows, grid, against, r2 = _part_rows(result), result.grid, "", result.r2
+    name = "accuracy" if grid is None or grid.score == "negative RMSE" else grid.score
+    judged = result.train if result.test is None else result.test
+    value = getattr(judged, records.SCORES[name], None)
+    rmse = result.rmse
+    if grid is not None and result.judged_on == "train":
+        rows, r2, value, rmse = f"rows held out in {grid.folds} folds", None, abs(grid.mean), abs(grid.mean)
+    elif value is None:
+        # Without probabilities there is no log-loss of test rows.
+        name, value = "accuracy", result.accuracy
+    if result.baseline is not None:
+        other = result.baseline.score if grid is not None and name == grid.score else result.baseline.accuracy
+        against = f" ({result.baseline.method}: {_score_text(name, other)})"
+    if result.task == "one-class":
+        return f"{percent(result.outliers or 0.0)} of {rows} are outliers."
+    if result.task == "regress":
+        return _error_sentence(rows, rmse or 0.0, r2)
+    shown = _score_text(name, value or 0.0)
+    if name == "accuracy":
+        return f"{shown} of {rows} are classified correctly{against}."
+    return f"The {name.removeprefix('negative ')} of {rows} is {shown}{against}."
+
+
+def _score_text(name: str, value: float) -> str:
+    """Return the value of a score: shares in percent."""
+    return percent(value) if name.endswith("accuracy") else number(abs(value))
 
 
 def _cost_line(result: records.SvmResult) -> tuple[str, str | None]:
@@ -192,8 +205,8 @@ def _cost_line(result: records.SvmResult) -> tuple[str, str | None]:
 def _grid_score(grid: records.GridSearch) -> tuple[str, str, str]:
     """Return what cells were judged by, and in words the mean of the best and its standard error."""
     name, best = grid.score.removeprefix("negative "), grid.best
-    written = percent if name.endswith("accuracy") else number
-    return name, written(abs(best.mean)), "" if best.standard_error is None else f" +- {written(best.standard_error)}"
+    error = "" if best.standard_error is None else f" +- {_score_text(name, best.standard_error)}"
+    return name, _score_text(name, best.mean), error
 
 
 def _grid_text(grid: records.GridSearch) -> str:
@@ -243,7 +256,8 @@ def _class_lines(result: records.SvmResult, judged: records.ClassificationMetric
     if judged.log_loss is not None and judged.brier is not None:
         probability = f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"
     if (best := result.baseline) is not None:
-        nearest = f"{best.method}: {percent(best.accuracy)}, balanced {percent(best.balanced_accuracy)}"
+        held = " of rows held out" if result.grid is not None and result.judged_on == "train" else ""
+        nearest = f"{best.method}: {percent(best.accuracy)}{held}, balanced {percent(best.balanced_accuracy)}"
     return [
         ("accuracy", f"{percent(judged.accuracy)} of {rows}{interval}"),
         ("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"),
