@@ -31,12 +31,8 @@ MOST_LEVELS = 10_000
 LEVELS_SHOWN = 5
 # Tells the stream of sampled rows from other streams of the same seed.
 SAMPLE_STREAM = 7
-# Levels of a column by which rows may belong together, and rows of a level on average.
-FEWEST_LEVELS, FEWEST_OF_LEVEL = 10, 2.0
 # Share of a variance that numbers have which look alike: a tenth of their spread is left to them.
 NEXT_TO_EQUAL = 0.01
-# Rows of a level are alike if chance makes them so with less than this probability, and levels explain so much.
-IMPROBABLE, ALIKE = 1e-3, 0.2
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
@@ -427,35 +423,7 @@ def _told_of_lone_value(name: str, kind: Kind, value: float, place: str) -> str:
     )
 
 
-# Columns by which rows may belong together
-
-
-def tells_clusters(column: Column, measured: Sequence[Column]) -> bool:
-    """Say whether a column names cases of several rows: texts, or numbers that stand together, whose rows are alike in others."""
-    from scipy.special import fdtrc  # noqa: PLC0415 - few tables have such a column
-
-    present = ~column.missing
-    _, levels = np.unique(column.values[present], return_inverse=True)
-    count = int(levels.max()) + 1 if len(levels) else 0
-    if count < FEWEST_LEVELS or len(levels) < FEWEST_OF_LEVEL * count:
-        return False
-    if not column.is_category and int(np.count_nonzero(np.diff(levels))) != count - 1:
-        return False
-    for other in measured:
-        values = other.values[present]
-        known = np.isfinite(values)
-        _, places = np.unique(levels[known], return_inverse=True)
-        if len(places) <= count or values[known].min() == values[known].max():
-            continue
-        groups = int(places.max()) + 1
-        share = min(explained_share(places, values[known]), 1.0 - 1e-12)
-        between, within = groups - 1, len(places) - groups
-        # What chance explains, (groups - 1) / (n - 1), is taken off.
-        beyond = 1.0 - (1.0 - share) * (len(places) - 1) / within
-        p_value = fdtrc(between, within, share / between / ((1.0 - share) / within))
-        if beyond > ALIKE and p_value * len(measured) < IMPROBABLE:
-            return True
-    return False
+# Shares of a variance
 
 
 def explained_share(levels: NDArray[np.intp], values: NDArray[np.float64]) -> float:

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics.copies import repeated_in
+from kerntest.data.diagnostics.dependent_rows import (
+    alike_neighbours,
+    case_column,
+    cases_warning,
+    in_time,
+    series_warning,
+)
 from kerntest.data.diagnostics.misleading import misleading
-from kerntest.data.facts import NumberFacts, lone_values, tells_clusters
+from kerntest.data.facts import lone_values
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
-from kerntest.errors import UndecidedError, option
+from kerntest.errors import UndecidedError, listed, option
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
@@ -130,7 +137,7 @@ class Comparison:
         repeated = () if apart else repeated_in(used, pooled)
         warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *repeated, *pooled.warnings)
         if verdict.p_value <= options.alpha and sample.design is None:
-            warnings += tuple(_possible_clusters(tables))
+            warnings += tuple(_dependent_rows(tables))
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(
@@ -184,27 +191,26 @@ class Comparison:
         return {"interval": law.interval(effect, measure, alpha)} | self.asked.answered(law, measure, shifts, alpha)
 
 
-def _possible_clusters(tables: Groups) -> Iterator[str]:
-    """Yield a hint about the first column whose rows of one value are alike, and in one of both tables.
-
-    Of columns that are tested, only numbers that count cases can be names of these.
-    """
-    (x, y), (first, second) = tables.read, tables.tables
-    for column in x.columns:
-        if column.problem is not None or column.name not in y.names:
-            continue
-        sides, name = ((column, first), (y[column.name], second)), column.name
-        if name in first.names and not all(
-            one.kind == "number" and NumberFacts.of(one.values).counts_cases for one, _ in sides
-        ):
-            continue
-        if {*as_text(column).used_levels} & {*as_text(y[name]).used_levels}:
-            continue
-        measured = [[one for one in some.columns if not one.is_category and one.name != name] for _, some in sides]
-        if any(tells_clusters(own, others) for (own, _), others in zip(sides, measured, strict=True)):
-            told = f"{option('cluster', [name])} relabels them together"
-            yield f"rows with the same {name!r} are alike, and the test takes rows for independent: {told}"
-            return
+def _dependent_rows(tables: Groups) -> Iterator[str]:
+    """Yield a warning where rows of one case, which is in one of both tables, are alike, or else rows that are neighbours."""
+    (x, y), sides = tables.read, tables.sides()
+    for side, read in sides:
+        cases = case_column(read, [side.columns], sure=False)
+        if cases is not None and cases.name in x.names and cases.name in y.names:
+            levels = [{*as_text(one[cases.name]).used_levels} for one in (x, y)]
+            if not levels[0] & levels[1]:
+                yield cases_warning(cases.name)
+                return
+    alike = [
+        (names[0], side.name)
+        for side, read in sides
+        if in_time(read) and (names := alike_neighbours(side.columns, read))
+    ]
+    if alike:
+        told = "number stretches of rows, differently in each file, in a column 'stretch'"
+        way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
+        where = listed([name for _, name in alike])
+        yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
 
 
 def two_sample_result(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from kerntest.data.diagnostics.misleading import order_warnings
+from kerntest.data.diagnostics.dependent_rows import order_warnings
 from kerntest.data.facts import NumberFacts
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.diagnostics.copies import copies_warning
-from kerntest.data.diagnostics.misleading import order_warnings
+from kerntest.data.diagnostics.dependent_rows import order_warnings
 from kerntest.data.missing import presence_name
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine

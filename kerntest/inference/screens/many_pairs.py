@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from kerntest.data.columns import check_usable, match_names
-from kerntest.data.diagnostics.misleading import counters
+from kerntest.data.diagnostics.dependent_rows import counters
 from kerntest.engines.engine import one_blas_thread
 from kerntest.engines.plan import taken_by_rows, tell
 from kerntest.errors import UsageError, either

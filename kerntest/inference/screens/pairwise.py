@@ -26,12 +26,12 @@ from kerntest.data.columns import (
     told_of_left_out,
 )
 from kerntest.data.diagnostics.copies import copies_warning, unused
-from kerntest.data.diagnostics.misleading import alike_neighbours, counters, series_warning
+from kerntest.data.diagnostics.dependent_rows import pair_warnings
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings, presence_name
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, counted, either, listed, one_of, option, telling
+from kerntest.errors import DataError, counted, listed, one_of, option, telling
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
@@ -190,7 +190,6 @@ def hsic_pairs(
     made = [effect for effect in effects if effect.p_value is not None]
     rejected = sum(effect.reject for effect in made)
     names, numbers = [column.name for column in usable], shared.table.numbers()
-    running = {*alike_neighbours(usable, shared.table)} if rejected else set()
     result = ScreenResult(
         schema="kerntest.hsic.pairwise/1",
         target=target,
@@ -204,8 +203,7 @@ def hsic_pairs(
         columns=tuple(names),
         pairs=effects,
         **shared.told(
-            *_series_warnings([pair for pair in made if pair.reject and {pair.x, pair.y} <= running]),
-            *counters(column for column in usable if column.name not in running),
+            *pair_warnings([(pair.x, pair.y) for pair in made if pair.reject], usable, shared.table),
             *copies_warning([column.values for column in usable], others=unused([(shared.table, numbers, names)])),
             *lone_values(replace(shared.table, columns=tuple(usable))),
             used=max((pair.n for pair in made), default=None),
@@ -343,15 +341,6 @@ class _Pairs(Screen):
         """Return the rows of one column, scaled, and its kernel; that of the numbers is named by the user."""
         variable = Variable.of(arrange([column], n), "standardize")
         return variable.points, self.kernel(variable, None if variable.numeric_names else "auto").kernels[0]
-
-
-def _series_warnings(pairs: Sequence[PairEffect]) -> Iterator[str]:
-    """Yield a warning about pairs whose columns neighbouring rows have alike."""
-    if pairs:
-        x, y = pairs[0].x, pairs[0].y
-        words = (option("x", [x]), option("y", [y]), option("time-series", True))
-        way_out = either(" ".join(words), f"hsic_test with {', '.join(words)}") + " tests a series"
-        yield series_warning(list(dict.fromkeys(name for pair in pairs for name in (pair.x, pair.y))), way_out)
 
 
 def _reason(column: Column) -> str | None:

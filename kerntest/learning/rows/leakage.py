@@ -9,8 +9,8 @@ import numpy as np
 
 from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics.copies import copies_of
-from kerntest.data.diagnostics.misleading import are_years
-from kerntest.data.facts import FEWEST_LEVELS, FEWEST_ROWS, counts_rows, explained_share, scaled, tells_clusters
+from kerntest.data.diagnostics.dependent_rows import FEWEST_CASES, alike_neighbours, are_years, case_column, in_time
+from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled
 from kerntest.errors import counted, listed, option
 from kerntest.learning.scores import average_ranks
 
@@ -78,6 +78,13 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
         others = held.features[column.name] if held is not None and column.name in held.features.names else None
         later = others is not None and others.values[~others.missing].min(initial=np.inf) >= column.values.max()
         (beyond if later else among).append(column.name)
+    targets = [learned.read[one.name] for one in learned.targets[:1] if one.name in learned.read.names]
+    if not among and not beyond and in_time(learned.read) and (named := alike_neighbours(targets, learned.read)):
+        yield (
+            f"neighbouring rows are alike in {named[0]!r}: if the rows are a series in time, the "
+            "rows to judge by lie among those that are learned from, and rows to come are harder to predict; to judge by such, "
+            f"give the latest rows in a file of their own, with {option('test')}"
+        )
     if among:
         yield (
             f"{_columns(among)} {'tells' if len(among) == 1 else 'tell'} the time: the rows to judge by lie in time among "
@@ -141,7 +148,7 @@ def _telling(labelled: Labelled, *, by_class: bool) -> Iterator[str]:
         return
     tells = _tells_classes if by_class else _tells_number
     names = [column.name for column in features if tells(laid_below(column), target.values)]
-    cases = [name for name in names if len(labelled.shown[name].levels) >= FEWEST_LEVELS][:1]
+    cases = [name for name in names if len(labelled.shown[name].levels) >= FEWEST_CASES][:1]
     also = f"; if {cases[0]!r} names cases of several rows, with {option('cluster', cases)}" if cases else ""
     if names:
         yield (
@@ -197,15 +204,19 @@ def _few_levels(column: Column) -> bool:
 
 
 def _possible_clusters(labelled: Labelled) -> Iterator[str]:
-    """Yield a hint about the first unused column whose rows of one value are alike, as those of a patient or a shop are."""
-    used = {column.name for column in (*labelled.shown.columns, *labelled.targets, *labelled.beside)}
-    names = [column.name for column in (*labelled.shown.columns, *labelled.targets[:1]) if not column.is_category]
-    measured = [labelled.read[name] for name in names if name in labelled.read.names]
-    for column in labelled.read.columns if labelled.cluster is None else ():
-        if column.name not in used and column.problem is None and tells_clusters(column, measured):
-            levels = len(np.unique(column.values[~column.missing]))
-            yield (
-                f"rows with the same {column.name!r} are alike ({levels:,} different values): "
-                f"{option('cluster', [column.name])} keeps them together in test parts and folds"
-            )
-            return
+    """Yield a hint about the first column whose rows of one value are alike, as those of a patient or a shop are.
+
+    One that is learned from must name cases beyond doubt.
+    """
+    names = [column.name for column in (*labelled.shown.columns, *labelled.targets[:1])]
+    used = [labelled.read[name] for name in names if name in labelled.read.names]
+    beside = {column.name for column in (*labelled.targets, *labelled.beside)}
+    cases = None if labelled.cluster is not None else case_column(labelled.read, [used], sure=False)
+    if cases is not None and cases.name not in beside:
+        told = f"rows with the same {cases.name!r} are alike ({len(np.unique(cases.values[~cases.missing])):,} different values)"
+        cluster = option("cluster", [cases.name])
+        if cases.name in names:
+            told += ", and it is learned from, so that scores are of cases that the model knows"
+            yield f"{told}: {cluster} learns without it, and keeps such rows together in test parts and folds"
+        else:
+            yield f"{told}: {cluster} keeps them together in test parts and folds"

@@ -8,6 +8,7 @@ import numpy as np
 
 import kerntest
 from kerntest.data.columns import named_columns
+from kerntest.data.diagnostics.dependent_rows import case_column
 from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
 from kerntest.data.read import read_table
 from kerntest.dataclass import dataclass
@@ -258,6 +259,7 @@ def inspect_table(
     """
     table = read_table(source, name=name, categorical=categorical, **csv)
     selected = named_columns(table, columns, exclude)
+    cases = case_column(selected, [usable(selected).columns])
     return TableReport(
         name=table.name,
         format=table.format,
@@ -268,15 +270,19 @@ def inspect_table(
         sha256=table.sha256,
         rows=table.n_rows,
         complete_rows=int(np.count_nonzero(complete_rows(usable(selected)))),
-        columns=tuple(_column_report(column, selected) for column in selected.columns),
+        columns=tuple(_column_report(column, selected, cases) for column in selected.columns),
         warnings=selected.warnings,
         chosen_from=table.chosen_from,
         chosen_by=table.chosen_by or None,
     )
 
 
-def _column_report(column: Column, table: Table) -> ColumnReport:
-    """Return what there is to say about one column."""
+def _column_report(column: Column, table: Table, cases: Column | None) -> ColumnReport:
+    """Return what there is to say about one column; `cases` names cases of several rows."""
+    use = use_of(column, table)
+    if cases is not None and column.name == cases.name:
+        told = f"rows with the same value are alike: consider {option('cluster', [column.name])}"
+        use["note"] = "; ".join(filter(None, (use["note"], told)))
     return ColumnReport(
         name=column.name,
         type=type_of(column),
@@ -285,7 +291,7 @@ def _column_report(column: Column, table: Table) -> ColumnReport:
         different=len(np.unique(column.values[~column.missing], return_counts=True)[0]),
         levels=tuple(LevelCount(value, count) for value, count in frequent_levels(column)),
         **described(column, table.na),
-        **use_of(column, table),
+        **use,
     )
 
 

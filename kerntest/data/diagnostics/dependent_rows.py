@@ -1,0 +1,294 @@
+"""Rows that are not independent: several of one case, such as a patient or a country over the years, and those of a series.
+
+A column names cases if it has several rows of each level, which are alike in other columns, and
+
+* it is a text, or numbers of which equal ones stand together; and, where asked,
+* with another column, such as a year, it tells all rows apart although by chance many would be equal in both;
+* or it is whole numbers in order, and rows of one are alike as those of the next one are not: not so if order means something.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.diagnostics.misleading import COUNTS, left_out_with
+from kerntest.data.facts import NumberFacts, counts_rows, explained_share
+from kerntest.errors import either, listed, option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.diagnostics.copies import Values
+    from kerntest.data.table import Column, Table
+
+# Cases that a column must name at least, and rows of each on average.
+FEWEST_CASES, FEWEST_OF_CASE = 10, 2.0
+# Rows of a case are alike if chance makes them so with less than this probability, and cases explain so much;
+IMPROBABLE, ALIKE = 1e-3, 0.2
+# and, of numbers in order, if of the variance between cases two next to each other share less than this.
+SHARED_WITH_NEXT = 0.75
+
+
+def case_columns(table: Table, columns: Sequence[Column], *, sure: bool = True) -> Iterator[tuple[Column, set[str]]]:
+    """Yield the columns of a table that name cases, each with those of some columns in which rows of a case are alike.
+
+    Unless `sure`, a column that is not one of these need not tell rows apart with another one, nor be numbers in order.
+    """
+    used = {column.name for column in columns}
+    numbers = [column for column in columns if not column.is_category and not _runs(column)]
+    for column in table.columns:
+        levels = _cases(column)
+        if levels is None:
+            continue
+        others = [one for one in numbers if one.name != column.name]
+        told_apart = (not sure and column.name not in used) or _tells_rows_apart(column, levels, table)
+        in_order = (
+            not told_apart and column.kind == "number" and NumberFacts.of(column.values[~column.missing]).counts_cases
+        )
+        alike = {*_alike(column, levels, others, in_order=in_order)} if told_apart or in_order else set()
+        if alike:
+            yield column, alike
+
+
+def case_column(table: Table, groups: Sequence[Sequence[Column]], *, sure: bool = True) -> Column | None:
+    """Return the first column that names cases whose rows are alike in some column of each group of columns."""
+    found = case_columns(table, [column for group in groups for column in group], sure=sure)
+    hit = (column for column, alike in found if all(any(one.name in alike for one in group) for group in groups))
+    return next(hit, None)
+
+
+def _runs(column: Column) -> bool:
+    """Say whether numbers never turn back: those of rows of a sorted table are alike."""
+    present = column.values[~column.missing]
+    return len(present) > 0 and (facts := NumberFacts.of(present)).runs and facts.up + facts.down > 0
+
+
+def _cases(column: Column) -> NDArray[np.intp] | None:
+    """Return the case of each row that names one, if a column may name cases."""
+    present = column.values[~column.missing]
+    if column.problem is not None or len(present) < FEWEST_OF_CASE * FEWEST_CASES:
+        return None
+    changes = int(np.count_nonzero(present[1:] != present[:-1]))
+    # Of most columns of numbers this says that equal ones are not next to each other.
+    if not column.is_category and changes > len(present) / FEWEST_OF_CASE:
+        return None
+    # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
+    _, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
+    together = column.is_category or changes == len(counts) - 1
+    return levels if together and FEWEST_CASES <= len(counts) <= len(present) / FEWEST_OF_CASE else None
+
+
+def _tells_rows_apart(column: Column, levels: NDArray[np.intp], table: Table) -> bool:
+    """Say whether rows of one case all differ in a number or a date, in which so many pairs of rows would not by chance.
+
+    Two rows are equal in it with probability q, so that none of m pairs is with probability exp(-m q).
+    """
+    present, sizes = ~column.missing, np.bincount(levels)
+    pairs = 0.5 * float(sizes @ (sizes - 1))
+    others = [one for one in table.columns if one.name != column.name and one.problem is None and not one.is_category]
+    for values in (one.values[present] for one in others):
+        _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+        q = float(counts @ (counts - 1)) / (len(values) * (len(values) - 1))
+        if math.exp(-pairs * q) * len(others) < IMPROBABLE:
+            keys = np.sort(levels * np.intp(len(counts)) + places)
+            if (keys[1:] != keys[:-1]).all():
+                return True
+    return False
+
+
+def _alike(column: Column, levels: NDArray[np.intp], measured: Sequence[Column], *, in_order: bool) -> Iterator[str]:
+    """Yield the names of the columns of numbers in which rows of one case are alike."""
+    from scipy.special import fdtrc  # noqa: PLC0415 - few tables have such a column
+
+    for name, values in ((one.name, one.values[~column.missing]) for one in measured):
+        known = np.isfinite(values)
+        _, places, counts = np.unique(levels[known], return_inverse=True, return_counts=True)
+        n, groups = len(places), len(counts)
+        if n <= groups or values[known].min() == values[known].max():
+            continue
+        share = min(explained_share(places, values[known]), 1.0 - 1e-12)
+        beyond = _beyond_chance(share, n, groups)
+        p_value = fdtrc(groups - 1, n - groups, share / (groups - 1) / ((1.0 - share) / (n - groups)))
+        if beyond > ALIKE and p_value * len(measured) < IMPROBABLE:
+            # Of cases whose order says nothing, two next to each other share half of the variance between cases.
+            two = _beyond_chance(explained_share(places // 2, values[known]), n, (groups + 1) // 2) if in_order else 0.0
+            if two < SHARED_WITH_NEXT * beyond:
+                yield name
+
+
+def _beyond_chance(share: float, n: int, groups: int) -> float:
+    """Return an explained share of a variance less what chance explains, (groups - 1) / (n - 1)."""
+    return 1.0 - (1.0 - share) * (n - 1) / (n - groups)
+
+
+def cases_warning(name: str, way_out: str = "") -> str:
+    """Return the warning of a test about a column that names cases of several rows."""
+    told = f"{way_out or option('cluster', [name])} relabels them together"
+    return f"rows with the same {name!r} are alike, and the test takes rows for independent: {told}"
+
+
+def counters(columns: Iterable[Column]) -> list[str]:
+    """Return the warnings about columns of one table that count its rows, missing values aside."""
+    numbers = ((column.name, column.values[~column.missing]) for column in columns if column.kind == "number")
+    return [left_out_with(name, COUNTS) for name, values in numbers if counts_rows(values)]
+
+
+# Neighbouring rows are alike from so many standard errors of the serial correlation on, or where a column tells the time;
+SERIAL_ERRORS, IN_TIME, FEWEST_ROWS_IN_SERIES = 6.0, 3.5, 30
+# and beyond any order in which a table is sorted from so many of the local one, or where there are many rows from that.
+LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
+# Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
+LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
+# Whole numbers that run from step to step within these are years.
+YEARS = 1500.0, 2200.0
+
+
+def order_warnings(
+    sides: Sequence[tuple[Table, Table]], *, rejects: bool, rows: NDArray[np.intp] | None = None
+) -> list[str]:
+    """Return what a reader must know of the order of the rows: sides, each in the table it was read from, that follow it."""
+    cases, alike = None, list[list[str]]()
+    if rejects:
+        cases = next(filter(None, (case_column(read, [side.columns for side, _ in sides]) for _, read in sides)), None)
+        alike = [alike_neighbours(side.columns, read, rows) for side, read in sides]
+    named, told = [names[0] for names in alike if names] if cases is None and all(alike) else [], list[str]()
+    if cases is not None:
+        told = [cases_warning(cases.name)]
+    elif named:
+        told = [series_warning(named, f"{option('time-series', True)} tests series")]
+    return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
+
+
+def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], table: Table) -> Iterator[str]:
+    """Yield warnings where pairs of columns were found because rows are of few cases or a series, or where columns count."""
+
+    def tested(pair: tuple[str, str], *design: str) -> str:
+        words = (option("x", [pair[0]]), option("y", [pair[1]]), *design)
+        return either(" ".join(words), f"hsic_test with {', '.join(words)}")
+
+    named = case_columns(table, columns) if found else ()
+    in_cases = ((cases.name, pair) for cases, alike in named for pair in found if {*pair} <= alike)
+    series = {*alike_neighbours(columns, table)} if found else set[str]()
+    in_series = [pair for pair in found if {*pair} <= series]
+    if (case := next(in_cases, None)) is not None:
+        yield cases_warning(case[0], tested(case[1], option("cluster", [case[0]])))
+    elif in_series:
+        way_out = f"{tested(in_series[0], option('time-series', True))} tests a series"
+        yield series_warning(list(dict.fromkeys(chain.from_iterable(in_series))), way_out)
+    yield from counters(column for column in columns if column.name not in series)
+
+
+def series_warning(names: Sequence[str], way_out: str, where: str = "") -> str:
+    """Return the warning about columns, of some files, that neighbouring rows have alike.
+
+    Two unrelated random walks look dependent to every test that takes rows for independent.
+    """
+    return (
+        f"neighbouring rows are alike in {listed([repr(name) for name in names])}{where and f' of {where}'}: if the rows are a series in time, or "
+        f"several are of one case, the p-value is far too small; {way_out}; of each case, keep one row"
+    )
+
+
+def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None) -> list[str]:
+    """Return the names of the columns, of a table or of some of its rows, that neighbouring rows have alike.
+
+    A table that is sorted, by a group or by numbers, is no series: there a value is as far from the next one as from the
+    one after it. In a series it is nearer. A column that says the time settles the question.
+    """
+    found = [(column, column.values[~column.missing if rows is None else rows]) for column in columns]
+    timed = in_time(table)
+    errors = IN_TIME if timed else SERIAL_ERRORS
+    runs = [(column, values) for column, values in found if not column.is_category and _runs_in_order(values, errors)]
+    if timed or not runs:
+        return [column.name for column, _ in runs]
+    sorts = _sorting(table)
+    return [
+        column.name
+        for column, values in runs
+        if counts_rows(values) or (column.name not in sorts and _locally_alike(values))
+    ]
+
+
+def in_time(table: Table) -> bool:
+    """Say whether a column tells the time of the rows, which follow it."""
+    return any(_is_time(column) for column in table.columns if _is_plain(column))
+
+
+def _runs_in_order(values: NDArray[np.float64], errors: float) -> bool:
+    """Say whether numbers are correlated from row to row by so many standard errors, or count the rows."""
+    if len(values) < FEWEST_ROWS_IN_SERIES:
+        return False
+    if counts_rows(values):
+        return True
+    ranks = _ranks(values)
+    ranks -= ranks.mean()
+    total = float(ranks @ ranks)
+    return total > 0 and float(ranks[1:] @ ranks[:-1]) / total * math.sqrt(len(ranks)) > errors
+
+
+def _ranks(values: Values) -> NDArray[np.float64]:
+    """Return the ranks of values, equal ones alike: their place in the file would make a series of any column with ties."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1))[place])
+
+
+def _locally_alike(values: Values) -> bool:
+    """Say whether a value is nearer to the next one than to the one after it, whatever level or trend both are on.
+
+    In ranks r, sum (r_(i+2) - r_i)^2 / sum (r_(i+1) - r_i)^2 - 1 is the serial correlation of an autoregressive series,
+    and 0 of independent values around a trend, with a standard error of (2 / n)^(1/2).
+    """
+    ranks, n = _ranks(values), len(values)
+    near, far = (float(np.square(ranks[step:] - ranks[:-step]).mean()) for step in (1, 2))
+    changes = np.count_nonzero(np.diff(ranks))
+    return bool(changes * LONG_STRETCH > n) and far > (1.0 + max(LEAST_LOCAL, LOCAL_ERRORS * math.sqrt(2.0 / n))) * near
+
+
+def _is_plain(column: Column) -> bool:
+    return column.problem is None and not column.is_category
+
+
+def _is_time(column: Column) -> bool:
+    """Say whether numbers of ascending rows tell the time: dates, years, or even steps that do not just count the rows."""
+    values = column.values[~column.missing]
+    steps = np.diff(values)
+    if len(values) < FEWEST_ROWS_IN_SERIES or steps.min() < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
+        return False
+    even = steps.max() - steps.min() <= 1e-6 * steps.max()
+    return column.kind == "date" or bool(even and (steps.max() != 1 or values[0] > 1)) or are_years(values)
+
+
+def are_years(values: Values) -> bool:
+    """Say whether numbers of ascending rows are years, of one row or of several each."""
+    if len(values) < FEWEST_ROWS_IN_SERIES or not (YEARS[0] <= values[0] <= values[-1] <= YEARS[1]):
+        return False
+    steps = np.diff(values)
+    return bool(((steps == 0.0) | (steps == 1.0)).all() and steps.any())
+
+
+def _sorting(table: Table) -> set[str]:
+    """Return the columns of numbers by which a table is sorted: within groups that stand together, and one within another."""
+    plain = {column.name: column.values for column in table.columns if _is_plain(column)}
+    steps = {name: np.diff(values) for name, values in plain.items()}
+    ends = np.zeros(max(table.n_rows - 1, 0), dtype=bool)
+    for column in table.columns:
+        changes = column.values[1:] != column.values[:-1]
+        if column.problem is None and np.count_nonzero(changes) * LONG_STRETCH <= table.n_rows:
+            ends |= changes
+    found: set[str] = set()
+    while sorts := [name for name, own in steps.items() if name not in found and _in_one_direction(own[~ends])]:
+        found.add(sorts[0])
+        ends |= steps[sorts[0]] != 0
+    return found
+
+
+def _in_one_direction(steps: NDArray[np.float64]) -> bool:
+    """Say whether steps, where there are any, lead up or down throughout."""
+    moves = steps[~np.isnan(steps) & (steps != 0)]
+    return len(moves) >= FEWEST_IN_ORDER and abs(int(np.sign(moves).sum())) == len(moves)

@@ -1,0 +1,117 @@
+"""Rows of one case and rows of a series are told by every command, where they matter, and what only looks like them is not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kerntest import hsic_pairs, hsic_test, inspect_table, mmd_test, read_table, train_ridge
+from kerntest.data.diagnostics.dependent_rows import case_column, in_time
+
+
+def panel(persons=30, years=8, seed=0, first=100):
+    """Persons over some years, each with a level of wage and hours of its own."""
+    rng = np.random.default_rng(seed)
+    level = np.repeat(rng.normal(size=(persons, 2)), years, axis=0)
+    wage, hours = (level + 0.5 * rng.normal(size=level.shape)).T
+    return pd.DataFrame(
+        {
+            "person": np.repeat(first + 7 * np.arange(persons), years),
+            "year": np.tile(np.arange(1980, 1980 + years), persons),
+            "wage": wage,
+            "hours": hours + wage,
+        }
+    )
+
+
+def named(data, **groups):
+    """Return the column that names cases in a table, of the groups of columns that are given, or of all."""
+    table = read_table(data)
+    found = case_column(table, [[table[name] for name in names] for names in groups.values()] or [table.columns])
+    return found and found.name
+
+
+def town(n=600, seed=1):
+    """Houses in quarters that are unlike, in no order: no cases, although rows of a quarter are alike."""
+    rng = np.random.default_rng(seed)
+    quarter = rng.integers(0, 20, n)
+    price = rng.normal(size=20)[quarter] + 0.5 * rng.normal(size=n)
+    sold = rng.integers(2006, 2011, n)
+    return pd.DataFrame({"quarter": [f"q{k}" for k in quarter], "sold": sold, "price": price.round(2)})
+
+
+def test_a_panel_is_of_cases_in_numbers_or_in_words_with_a_year_or_in_order():
+    table = panel()
+    assert named(table) == "person"
+    assert named(table.drop(columns="year")) == "person"
+    words = table.assign(person=[f"p{k}" for k in table.person])
+    assert named(words.sample(frac=1.0, random_state=0)) == "person"
+    # Without a year, words may be kinds: of houses, or of cars.
+    assert named(words.drop(columns="year")) is None
+    assert named(table.assign(person=table.person[::-1].to_numpy()).drop(columns="year")) == "person"
+
+
+def test_what_only_looks_like_cases_is_none():
+    rng = np.random.default_rng(2)
+    assert named(town()) is None
+    # Sorted ages, on which another number depends.
+    age = np.sort(rng.integers(20, 60, 400))
+    assert named(pd.DataFrame({"age": age, "pressure": 0.1 * age + rng.normal(size=400)})) is None
+    # Rows of a case that are not alike.
+    assert named(panel().assign(wage=rng.normal(size=240), hours=rng.normal(size=240))) is None
+    # A running number is alike in rows that stand together.
+    noise = panel().assign(wage=rng.normal(size=240), hours=np.arange(240))
+    assert named(noise) is None
+    # Alike on one side only does no harm to a test of dependence.
+    one = panel().assign(hours=rng.normal(size=240))
+    assert named(one, x=["wage"], y=["hours"]) is None
+    assert named(panel(), x=["wage"], y=["hours"]) == "person"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_independent_rows_name_no_cases(seed):
+    rng = np.random.default_rng(seed)
+    table = {"k": np.sort(rng.integers(0, 40, 200)), "t": rng.integers(0, 6, 200), "u": rng.normal(size=200)}
+    assert named(pd.DataFrame(table)) is None
+
+
+def test_every_command_tells_cases():
+    table, told = panel(), "rows with the same 'person' are alike"
+    x, y = table[:120], table[120:].assign(wage=lambda some: some.wage + 0.5)
+    by_cluster = f"{told}, and the test takes rows for independent: cluster='person' relabels them together"
+    for columns in (None, "wage,hours"):
+        assert by_cluster in mmd_test(x, y, columns=columns).warnings
+    tested = hsic_test(table, x_columns="wage", y_columns="hours")
+    assert by_cluster in tested.warnings
+    assert not [text for text in tested.warnings if "neighbouring" in text]
+    assert not hsic_test(table, x_columns="wage", y_columns="hours", cluster="person").warnings
+    (text,) = [text for text in hsic_pairs(table, exclude="year").warnings if told in text]
+    assert "hsic_test with x_columns='wage', y_columns='hours', cluster='person'" in text
+    (text,) = [text for text in train_ridge(table, "wage").warnings if told in text]
+    assert "it is learned from, so that scores are of cases that the model knows: cluster='person'" in text
+    (text,) = [text for text in train_ridge(table, "wage", exclude="person").warnings if told in text]
+    assert "(30 different values): cluster='person' keeps them together" in text
+    notes = {column.name: column.note for column in inspect_table(table).columns}
+    assert notes["person"] == "rows with the same value are alike: consider cluster='person'"
+    assert notes["wage"] is None
+
+
+def prices(seed, start="2020-01-01", n=200):
+    """Prices on working days, a random walk."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"day": pd.bdate_range(start, periods=n), "close": np.cumsum(rng.normal(size=n))})
+
+
+def test_a_series_with_its_time_is_told_by_tests_of_two_tables_and_by_learners():
+    x, y = prices(0), prices(1)
+    assert in_time(read_table(x))
+    told = "neighbouring rows are alike in 'close' of x, y: if the rows are a series in time"
+    (text,) = [text for text in mmd_test(x, y, columns="close").warnings if told in text]
+    assert "cluster='stretch' relabels them together" in text
+    # Nothing tells the time, or nothing follows it.
+    assert not mmd_test(x[["close"]], y[["close"]]).warnings
+    mixed = [one.assign(close=one.close.sample(frac=1.0, random_state=0).to_numpy()) for one in (x, y)]
+    assert not mmd_test(*mixed, columns="close").warnings
+    lagged = x.assign(before=x.close + np.random.default_rng(2).normal(size=200))
+    (text,) = [text for text in train_ridge(lagged, "close", exclude="day").warnings if "neighbouring" in text]
+    assert "the rows to judge by lie among those that are learned from" in text
+    assert not [text for text in train_ridge(lagged[["close", "before"]], "close").warnings if "neighbouring" in text]
