@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kerntest.data.columns import Arranged
-    from kerntest.data.diagnostics.copies import Values
     from kerntest.data.facts import NumberFacts
     from kerntest.data.table import Kind, Table
 
