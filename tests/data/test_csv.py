@@ -529,6 +529,32 @@ def test_quotes_within_fields_open_nothing(csv, streamed):
     assert streamed("a.csv", ("n", "t"))["n"] == table["n"].values.tolist() == [1, 2, 3] * 20
 
 
+def test_blanks_before_quotes_are_no_part_of_a_file_that_has_them_everywhere(csv, streamed):
+    """Also where delimiters and lines stand between the quotes, after the header, in the first field, and in blocks."""
+    name = csv('n, "the t",  u\n' + '1, "JAM, x",   "two\nlines"\n 2,  "a ""b"", ""c""", "z"\n' * 20, "a.csv")
+    table = read_table(name)
+    assert table.names == ("n", "the t", "u")
+    assert (table["the t"].levels, table["u"].levels) == (("JAM, x", 'a "b", "c"'), ("two\nlines", "z"))
+    assert table.lines.tolist() == [line + 3 * k for k in range(20) for line in (2, 4)]
+    assert streamed(name, table.names)["n"] == table["n"].values.tolist() == [1, 2] * 20
+    same = read_table(csv('n,"the t",u\n' + '1,"JAM, x","two\nlines"\n2,"a ""b"", ""c""",z\n' * 20, "b.csv"))
+    for column, other in zip(table.columns, same.columns, strict=True):
+        assert (column.kind, column.levels, column.values.tolist()) == (other.kind, other.levels, other.values.tolist())
+
+
+@pytest.mark.parametrize(
+    ("row", "level"),
+    [
+        ('1,"x, ""y"""', 'x, "y"'),
+        ('1, "approx" 5', '"approx" 5'),
+        ('1,5" pipe', '5" pipe'),
+        ('1,"say, ""no"" "', 'say, "no"'),
+    ],
+)
+def test_quotes_after_blanks_stay_where_they_are_no_way_to_quote(csv, row, level):
+    assert read_table(csv("n,t\n" + f"{row}\n2,z\n" * 20))["t"].levels == tuple(sorted({level, "z"}))
+
+
 CELLS = st.lists(st.tuples(st.sampled_from(["x", "a b", "p\nq", 'a "b"', "\n\n,"]), st.integers(0, 2)), max_size=6)
 
 

@@ -157,8 +157,8 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         raise no_rows_below(source.name)
     forced = match_names(categorical, names, source.name)
     text, start = filled[0].data, filled[0].start
-    if len(filled) > 1:
-        texts = (file.data[file.start :] for file in filled)
+    if len(filled) > 1 or filled[0].spaced:
+        texts = (file.below for file in filled)
         text, start = b"".join(text if text.endswith(b"\n") else text + b"\n" for text in texts), 0
     rows = _Rows(text, start, files, names, source.name, options)
     columns = rows.columns(forced)
@@ -200,7 +200,7 @@ def _places(
     """Return the line on which each row begins, and of several files which one; None where it cannot be told."""
     n_lines = [file.data.count(b"\n", file.start) + (not file.data.endswith(b"\n")) for file in filled]
     lines = [
-        np.arange(count) if sum(n_lines) == n_rows else dialect.row_lines(file.data[file.start :], file.delimiter)
+        np.arange(count) if sum(n_lines) == n_rows else dialect.row_lines(file.below, file.delimiter)
         for file, count in zip(filled, n_lines, strict=True)
     ]
     if sum(map(len, lines)) != n_rows:

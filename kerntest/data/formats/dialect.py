@@ -147,13 +147,16 @@ VISIBLE = re.compile(rb"\S")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Octets that Windows uses for quotes and the euro sign, and Latin-1 for control characters.
 _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
+_BLANKS = rb" +"
+# A share of quotes: others are typed wrongly, or escaped in another way.
+_NEARLY_ALL = 0.9
 _LINE_FEED, _CARRIAGE_RETURN, _QUOTE = b'\n\r"'
 
 
-def _first_records(data: bytes, delimiter: str) -> list[list[str]]:
+def _first_records(data: bytes, delimiter: str, **words: Any) -> list[list[str]]:
     """Return the first records that are not blank, without the last where the sample may cut it."""
     sample = io.StringIO(data[:_SAMPLE_BYTES].decode("utf-8", errors="ignore"), newline="")
-    records = list(islice(filter(None, csv.reader(sample, delimiter=delimiter)), _SAMPLE_RECORDS + 1))
+    records = list(islice(filter(None, csv.reader(sample, delimiter=delimiter, **words)), _SAMPLE_RECORDS + 1))
     cut = len(data) > _SAMPLE_BYTES and 1 < len(records) <= _SAMPLE_RECORDS
     return records[:-1] if cut else records
 
@@ -174,9 +177,28 @@ def sniff_delimiter(data: bytes) -> str:
     return max(DELIMITERS, key=score)
 
 
-def _split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
+def _has_blanks_before_quotes(data: bytes, delimiter: str) -> bool:
+    """Say whether fields are quoted after a delimiter and blanks, as in ``1, "a, b", 2``.
+
+    Nearly all quotes that follow blanks are closed before the next delimiter or line, and without these blanks all records
+    have as many fields as the first.
+    """
+    if b' "' not in data[:_SAMPLE_BYTES]:
+        return False
+    mark = re.escape(delimiter.encode())
+    quoted = re.finditer(b"(" + mark + rb' +)?"(?:[^"]|"")*"( *(?=[\r\n]|\Z|' + mark + b"))?", data[:_SAMPLE_BYTES])
+    closed = [found[2] is not None for found in quoted if found[1]]
+    if not closed or sum(closed) < _NEARLY_ALL * len(closed):
+        return False
+    spaced, as_it_is = (_first_records(data, delimiter, skipinitialspace=skips) for skips in (True, False))
+    alike = [[field.lstrip(" ") for field in record] for record in as_it_is] == spaced
+    return len({*map(len, spaced)}) == 1 and not alike
+
+
+def _split_header(data: bytes, delimiter: str, *, spaced: bool) -> tuple[list[str], int, int]:
     """Return the fields of the first record that is not blank, where the bytes after it begin, and its last line."""
-    reader = csv.reader((line.decode("utf-8") for line in io.BytesIO(data)), delimiter=delimiter)
+    lines = (line.decode("utf-8") for line in io.BytesIO(data))
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=spaced)
     header = next((record for record in reader if any(map(str.strip, record)) or len(record) > 1), [])
     return header, sum(map(len, islice(io.BytesIO(data), reader.line_num))), reader.line_num
 
@@ -187,18 +209,22 @@ def _names_rows(header: Sequence[str], records: Sequence[Sequence[str]]) -> bool
     return any(record[-1].strip() for record in records) and {*map(len, records)} == {len(header) + 1}
 
 
-def row_ends(text: bytes, delimiter: str) -> NDArray[np.intp]:
+def row_ends(text: bytes, delimiter: str, *, spaced: bool = False) -> NDArray[np.intp]:
     """Return where the line feeds stand that end a row: those that are not between quotes."""
     octets = np.frombuffer(text, dtype=np.uint8)
     ends = np.flatnonzero(octets == _LINE_FEED)
     if b'"' not in text:
         return ends
-    quotes, beside = np.flatnonzero(octets == _QUOTE), np.isin(np.arange(256), [*b'\n\r"', ord(delimiter)])
+    quotes, beside = (
+        np.flatnonzero(octets == _QUOTE),
+        np.isin(np.arange(256), [*b'\n\r"', ord(delimiter), *(b" " * spaced)]),
+    )
     opening, closing = quotes[::2], quotes[1::2]
     if beside[octets[opening[opening > 0] - 1]].all() and beside[octets[closing[closing < octets.size - 1] + 1]].all():
         return np.asarray(ends[np.searchsorted(quotes, ends) % 2 == 0])
     # Some open nothing, as in 5" pipe.
-    reader = csv.reader((line.decode("utf-8", "replace") for line in io.BytesIO(text)), delimiter=delimiter)
+    lines = (line.decode("utf-8", "replace") for line in io.BytesIO(text))
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=spaced)
     try:
         numbers = [reader.line_num - 1 for _ in reader]
     except csv.Error:
@@ -217,7 +243,7 @@ def row_lines(text: bytes, delimiter: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class CsvFile:
-    """One file: its text, or where that is stored, and where in it the header ends."""
+    """One file: its text, or where that is stored, and where in it the header ends; with `spaced` blanks precede quotes."""
 
     name: str
     data: bytes
@@ -226,6 +252,19 @@ class CsvFile:
     start: int = 0
     n_header_lines: int = 0
     location: Path | None = None
+    spaced: bool = False
+
+    def unspaced(self, text: bytes) -> bytes:
+        """Return rows without the blanks before quotes, where there are such."""
+        if not self.spaced:
+            return text
+        before = rb"^ +(?=\")|(?<=" + re.escape(self.delimiter.encode()) + rb") +(?=\")"
+        return re.sub(rb'("(?:[^"]|"")*")|' + before, lambda found: found[1] or b"", text, flags=re.MULTILINE)
+
+    @property
+    def below(self) -> bytes:
+        """The text below the header."""
+        return self.unspaced(self.data[self.start :])
 
     @contextmanager
     def opened(self, start: int) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
@@ -242,13 +281,13 @@ class CsvFile:
             # A row longer than a part makes it longer.
             while more := stream.read(max(size, len(rest))):
                 rest += more
-                ends = row_ends(rest, self.delimiter) if b'"' in rest else [rest.rfind(b"\n")]
+                ends = row_ends(rest, self.delimiter, spaced=self.spaced) if b'"' in rest else [rest.rfind(b"\n")]
                 if len(ends) and (cut := int(ends[-1]) + 1):
-                    yield line, rest[:cut], stored.tell()
+                    yield line, self.unspaced(rest[:cut]), stored.tell()
                     line += rest.count(b"\n", 0, cut)
                     rest = rest[cut:]
             if rest:
-                yield line, rest, stored.tell()
+                yield line, self.unspaced(rest), stored.tell()
 
     def records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """Yield the records below the header that are not blank, with the lines on which they begin; slow, for messages.
@@ -257,7 +296,8 @@ class CsvFile:
         """
         with self.opened(self.start) as (stream, _):
             text = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="")
-            reader, line = csv.reader(text, delimiter=self.delimiter, strict=strict), self.n_header_lines + 1
+            reader = csv.reader(text, delimiter=self.delimiter, strict=strict, skipinitialspace=self.spaced)
+            line = self.n_header_lines + 1
             # Nothing but the rest of a file behind a quote is longer; Python's own limit is 128 KB.
             usual = csv.field_size_limit(1 << 27)
             try:
@@ -298,11 +338,12 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
         data = data[separator.end() :]
     told = separator and separator[1].decode()
     delimiter = first.delimiter if first else options.delimiter or told or sniff_delimiter(data)
-    file = CsvFile(name, data, delimiter)
+    spaced = _has_blanks_before_quotes(data, delimiter)
+    file = CsvFile(name, data, delimiter, spaced=spaced)
     if whole and data.count(b'"') % 2:
         file.refuse_open_quote()
     try:
-        fields, start, n_lines = _split_header(data, delimiter)
+        fields, start, n_lines = _split_header(data, delimiter, spaced=spaced)
     except csv.Error as error:
         said = "the header cannot be read: it does not end, or a carriage return stands in it"
         hint = "the first line names the columns; every line should end in the same way"
@@ -312,7 +353,7 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
     if options.header:
         records: list[list[str]] = []
         with suppress(csv.Error):
-            records = _first_records(data[start : start + 2 * _SAMPLE_BYTES], delimiter)
+            records = _first_records(data[start : start + 2 * _SAMPLE_BYTES], delimiter, skipinitialspace=spaced)
         header = (*[""] * _names_rows(fields, records), *fields)
         file = replace(file, header=header, start=start, n_header_lines=n_lines)
     else:
