@@ -1,11 +1,14 @@
 """Compare records, tables and texts with computed numbers in them: the numbers by a tolerance, all else to the letter."""
 
+import math
 import re
 from itertools import zip_longest
 
 import numpy as np
 from tolerances import SAME_MACHINE, assert_close
 
+# Rounding of the entries of a kernel matrix, times its condition, 1 / lambda, and what leaving rows out loses besides.
+CONDITIONED = 1e-13
 # Numbers of so many digits are printed whole, as floats are; shorter ones were rounded on purpose.
 LONG_NUMBER = re.compile(r"-?\d+\.\d{8,}(?:e[-+]?\d+)?")
 
@@ -16,6 +19,7 @@ def differences(found, expected, *, share=SAME_MACHINE, place=""):
     Kernels, statistics, shares and p-values have the scale 1, so that a smaller float is compared on that scale too.
     """
     if isinstance(expected, dict) and isinstance(found, dict):
+        share = max(share, CONDITIONED / expected.get("lambda", math.inf) if "score" in expected else 0.0)
         for name in [*expected, *(name for name in found if name not in expected)]:
             one, other = (record.get(name, "nothing") for record in (found, expected))
             yield from differences(one, other, share=share, place=f"{place}.{name}")

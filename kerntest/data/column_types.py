@@ -284,8 +284,8 @@ def _dates_like(values: NDArray[np.float64]) -> str:
         days = present.astype(np.int64)
         months, days = days // 100 - 197000, days % 100
         first = (months // 100 * 12 + months % 100 - 1).astype("datetime64[M]")
-        lengths = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
-        if np.all((months % 100 >= 1) & (months % 100 <= 12) & (days >= 1) & (days <= lengths)):
+        lengths = (first + np.timedelta64(1, "M")).astype("datetime64[D]") - first.astype("datetime64[D]")
+        if np.all((months % 100 >= 1) & (months % 100 <= 12) & (days >= 1) & (days <= lengths.astype(np.int64))):
             way = "written as numbers, and is used as numbers, in which the days of two months are far apart"
             return f"{way}; {present[0]:.0f} is a date if written {first[0]}-{days[0]:02}"
     unit = 1000 if low >= _SINCE_1973 else _DAY

@@ -5,6 +5,7 @@ import math
 import os
 import pickle
 import random
+import re
 import struct
 import tracemalloc
 import zipfile
@@ -135,7 +136,8 @@ def test_encrypted_members_and_a_directory_that_points_elsewhere_are_refused(ref
         assert "something before its members" in refused(moved).message
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 300)
     large = valid_model(MANIFEST, ARRAYS)
-    assert "something before its members" in refused(large + large).message
+    # Newer versions of zipfile see it first.
+    assert re.search("something before its members|is damaged: Corrupt zip64", refused(large + large).message)
 
 
 def test_members_that_share_bytes_are_refused(refused, valid):
