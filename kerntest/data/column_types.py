@@ -221,14 +221,16 @@ def _or_text(column: Column) -> str:
     return f"or treat the column as text with {ways[0]}, or leave it out with {ways[1]}"
 
 
-# A text column with more different values than this share of the rows identifies rows.
+# A text column with more different values than this share of the rows identifies rows; of fewer rows all must differ.
 IDENTIFIES_ROWS = 0.9
-FEWEST_ROWS_TO_TELL = 20
+FEWEST_ROWS_TO_TELL, FEWEST_DIFFERENT_ROWS = 20, 10
 
 
 def identifies_rows(n_levels: int, n_rows: int) -> bool:
     """Say whether a text column with so many different values names rows, and not categories."""
-    return n_rows >= FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows
+    if n_rows < FEWEST_ROWS_TO_TELL:
+        return n_rows >= FEWEST_DIFFERENT_ROWS and n_levels == n_rows
+    return n_levels > IDENTIFIES_ROWS * n_rows
 
 
 def missing_hint(values: Sequence[str], table: Table) -> str:

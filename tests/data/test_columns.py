@@ -343,10 +343,11 @@ def test_columns_that_tell_nothing_are_left_out():
 
     result = pooled(batch(0, 20, 20), batch(100, 20, 20))
     assert result.warnings == ["column 'id' has 40 different values in 40 rows: it identifies rows and is left out"]
-    # 36 of 40 is not more than 90 %; and of few rows nothing can be told.
-    for first, second, left_out in ((18, 18, ()), (9, 10, ()), (10, 10, ("id",))):
+    # 36 of 40 is not more than 90 %; of fewer than 20 rows all must differ, and of fewer than 10 nothing can be told.
+    for first, second, left_out in ((18, 18, ()), (10, 10, ("id",)), (5, 5, ("id",)), (4, 5, ())):
         rows = [20 if n == 18 else n for n in (first, second)]
         assert pooled(batch(0, first, rows[0]), batch(100, second, rows[1])).left_out == left_out
+    assert pooled(batch(0, 8, 9), batch(100, 9, 9)).left_out == ()
     numbers = {"a": np.arange(50.0)}
     assert pooled(numbers, numbers).left_out == ()
 
