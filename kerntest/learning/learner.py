@@ -41,7 +41,7 @@ from kerntest.report.panels import check_picture, side_by_side, write_picture
 from kerntest.report.results.learning_record import PredictorResult
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
 from kerntest.report.summaries.words import told_of_work
-from kerntest.report.write import check_writable, written_together
+from kerntest.report.write import check_model_name, check_writable, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -353,6 +353,7 @@ def train(
         raise UsageError(told, hint=hint, code="usage.precomputed")
     options.refuse(test is not None and test_fraction is not None, f"{option('test')} and {option('test-fraction')}")
     if output is not None:
+        check_model_name(output)
         check_writable(os.fspath(output), new=not force)
     if plot is not None:
         check_picture(plot)

@@ -80,7 +80,7 @@ from kerntest.learning.rows.training_rows import Classes, ConstantColumn
 from kerntest.matrices.expansion import Expansion, GivenExpansion
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 from kerntest.report.results.learning_record import Importance
-from kerntest.report.write import write_file
+from kerntest.report.write import check_model_name, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -174,6 +174,7 @@ class ModelFile:
 
 def save_model(path: str | PathLike[str], model: FittedModel, parameters: dict[str, Any], *, force: bool) -> None:
     """Write a model, and what it was asked for with, to a new file, or with `force` to one that is there."""
+    check_model_name(path)
     manifest: dict[str, Any] = {"kind": model.KIND, "kernel": None, "parameters": parameters}
     arrays: dict[str, NDArray[Any]] = {}
     _put(model, "", manifest, arrays)

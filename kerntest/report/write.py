@@ -71,6 +71,9 @@ def encoded(text: str, encoding: str = "utf-8") -> bytes:
 
 
 RowFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+# What other files are called, by the option that writes them.
+_REPORTS = (".json", ".jsonl", ".csv", ".tsv", ".md", ".html", ".txt", ".parquet")
+NO_MODELS = dict.fromkeys(_REPORTS, "report") | dict.fromkeys((".png", ".svg", ".pdf"), "plot")
 ROW_FORMATS: dict[str, RowFormat] = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -184,6 +187,18 @@ def _write_standard(chunks: Iterable[bytes]) -> None:
         sys.stdout.buffer.flush()
     except OSError as error:
         raise _unwritable("the standard output", error) from error
+
+
+def check_model_name(path: str | PathLike[str]) -> None:
+    """Refuse a name that says of a model that it is a report, a table or a picture."""
+    file, ending = os.fspath(path), Path(path).suffix.lower()
+    if ending in NO_MODELS:
+        told, kept = (
+            f"{file} would hold a model, and {ending} is not what models are called",
+            Path(path).with_suffix(".kt"),
+        )
+        hint = f"{option('o', str(kept))} keeps the model, {option(NO_MODELS[ending], file)} is for the {NO_MODELS[ending]}"
+        raise UsageError(told, hint=hint, code="usage.model_name", where={"file": file})
 
 
 def check_writable(path: str | Path, *, new: bool = False) -> None:

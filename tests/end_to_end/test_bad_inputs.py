@@ -86,6 +86,8 @@ MISTAKES = {
         ("transform shop.kt after.csv --components 9", "shop.kt has 5 components, not 9", "fit it again"),
         ("transform shop.kt after.csv -o scores.txt", ".csv, .jsonl or .parquet", "scores.csv"),
         ("transform shop.kt after.csv --denoise --keep items", "'items' of after.csv cannot be kept", "rename"),
+        ("kpca iris.csv -o pc.json", "pc.json would hold a model", "-o pc.kt keeps the model, --report pc.json is for"),
+        ("kpca iris.csv -o pc.svg", "pc.svg would hold a model", "--plot pc.svg is for the plot"),
         ("kpca iris.csv -o iris.csv", "would replace the data", "another file"),
         ("ridge machines.csv", "--target is missing", ""),
         (f"{RIDGE} --weights wear_um", "both target and weight", ""),
