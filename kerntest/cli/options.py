@@ -83,22 +83,26 @@ class Value(AnyParamType):
     """A value of a form, which `read` returns or refuses with a ValueError; a mistyped word is told which was meant."""
 
     def __init__(
-        self, name: str, form: str, read: Callable[[Any], Any], code: str, *, words: Iterable[str] = (), hint: str = ""
+        self, name: str, form: str, read: Callable[[Any], Any], code: str, *, words: Iterable[str] = ()
     ) -> None:
-        self.name, self.form, self.read, self.code, self.words, self.hint = name, form, read, code, tuple(words), hint
+        self.name, self.form, self.read, self.code, self.words = name, form, read, code, tuple(words)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value as it was read."""
         try:
             return self.read(value)
         except (ValueError, OverflowError):
-            close = suggest(str(value).casefold(), self.words)
             raise UsageError(
                 f"{option_name(param)} must be {self.form}, not {str(value)!r}",
-                hint=f"did you mean {close!r}?" if close else self.hint or see_help(ctx),
+                hint=self.nearest(str(value)) or see_help(ctx),
                 code=self.code,
                 where={"value": str(value)},
             ) from None
+
+    def nearest(self, text: str) -> str:
+        """Return the hint for a text that is refused, if it comes near to anything."""
+        close = suggest(text.casefold(), self.words)
+        return f"did you mean {close!r}?" if close else ""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - the signature is click's
         """Complete a word."""

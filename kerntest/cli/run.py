@@ -161,6 +161,29 @@ def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from _leaves(value, f"{prefix}{key}.")
 
 
+class GateText(Value):
+    """The type of a gate."""
+
+    def nearest(self, text: str) -> str:
+        """Return what to type instead of a text that is no gate."""
+        verdicts = self.words
+        if "," in text:
+            nearest = [suggest(one.strip(), verdicts) for one in text.casefold().split(",")]
+            words = [one for one in dict.fromkeys(nearest) if one]
+            without = next((f"--fail-on {one}" for one in words if one in VERDICTS), "")
+            of_margin = ",".join(one for one in words if one in MARGIN_VERDICTS)
+            if without and of_margin:
+                return f"--fail-on {of_margin} with --margin, or {without} without it"
+            if words:
+                return without or f"--fail-on {of_margin}"
+        name, _, value = (one.strip(" ='\"") for one in text.partition("="))
+        if value.casefold() in verdicts or name.casefold() in verdicts:
+            return f"--fail-on {(value if value.casefold() in verdicts else name).casefold()}: the verdict alone"
+        if name and value and not name.endswith(("<", ">")):
+            return f"a number is below or above a limit: --fail-on '{name}<{value}' or '{name}>{value}'"
+        return super().nearest(text) or "quote it for the shell, such as 'accuracy<0.9'"
+
+
 def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator for --fail-on; only tests have verdicts."""
     either = "on reject (p <= alpha) or on accept (p > alpha), or " if verdicts else ""
@@ -169,13 +192,12 @@ def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyComma
         either += "with --margin on same, differ or undecided (several with commas), or "
     return option(
         "--fail-on",
-        type=Value(
+        type=GateText(
             "when",
             f"{', '.join(verdicts)}{' or ' if verdicts else ''}NAME<NUMBER, with <, <=, > or >=",
             lambda text: Gate.of(text, verdicts),
             "usage.choice",
             words=verdicts,
-            hint="quote it for the shell, such as 'accuracy<0.9'",
         ),
         multiple=True,
         topic="Output",

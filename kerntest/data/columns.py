@@ -429,6 +429,11 @@ class Arranged:
         return told_of_left_out(self.reasons)
 
     @property
+    def all_equal(self) -> bool:
+        """Whether all rows are equal."""
+        return all((one == one[:1]).all() for one in (self.numeric, self.codes))
+
+    @property
     def empty(self) -> bool:
         """Whether no column is left."""
         return not self.numeric_names and not self.category_names
@@ -439,9 +444,11 @@ class Arranged:
         return len(self.numeric) - self.n_x
 
 
-def arrange(columns: Sequence[Column], n_rows: int) -> Arranged:
-    """Lay columns without missing values side by side, numbers apart from categories."""
+def arrange(columns: Sequence[Column], n_rows: int, *, keep_equal: bool = False) -> Arranged:
+    """Lay columns without missing values side by side, numbers apart from categories; rows that are all equal if that is asked."""
     told = [(column, reason_to_leave_out(column)) for column in map(laid_below, columns)]
+    if keep_equal and all(reason == _left_out(column.name, ONE_VALUE) for column, reason in told):
+        told = [(column, None) for column, _ in told]
     kept = [column for column, reason in told if not reason]
     numeric, categories = ([column for column in kept if column.is_category == wanted] for wanted in (False, True))
     return Arranged(
@@ -454,15 +461,15 @@ def arrange(columns: Sequence[Column], n_rows: int) -> Arranged:
     )
 
 
-def pool(x: Table, y: Table) -> Arranged:
-    """Lay the rows of x above those of y."""
+def pool(x: Table, y: Table, *, keep_equal: bool = False) -> Arranged:
+    """Lay the rows of x above those of y; rows that are all equal, in which nothing is left to compare, if that is asked."""
     for table in (x, y):
         if table.n_rows < _FEWEST_ROWS:
             said = f"has {counted(table.n_rows, 'row')}; the test needs at least {_FEWEST_ROWS} in each table"
             raise bad_file(table.name, said, hint="give it more rows", code="data.too_few_rows")
         apply_missing(table, "error")
     columns = [laid_below(*pair) for pair in zip(x.columns, y.columns, strict=True)]
-    arranged = arrange(columns, x.n_rows + y.n_rows)
+    arranged = arrange(columns, x.n_rows + y.n_rows, keep_equal=keep_equal)
     if arranged.empty:
         said = f"no column of {x.name} and {y.name} is left to compare: {'; '.join(arranged.warnings)}"
         hint = "a column must hold at least two different values, and not one per row"
@@ -495,7 +502,7 @@ def reason_to_leave_out(column: Column) -> str | None:
 
 def told_of_left_out(reasons: Mapping[str, str]) -> list[str]:
     """Return why columns are left out, those of one value together."""
-    constant = [name for name, reason in reasons.items() if reason == f"column {name!r} {ONE_VALUE} and is left out"]
+    constant = [name for name, reason in reasons.items() if reason == _left_out(name, ONE_VALUE)]
     if len(constant) < 2:
         return [*reasons.values()]
     together = f"columns {listed([repr(name) for name in constant])} have one value each in all rows and are left out"
@@ -511,4 +518,8 @@ def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, const
             reason += f" to the 16 digits of a number ({option('categorical')} takes every digit)"
     elif kind == "text" and identifies_rows(n_levels, n_rows):
         reason = f"has {n_levels:,} different values in {n_rows:,} rows: it identifies rows"
-    return f"column {name!r} {reason} and is left out" if reason else None
+    return _left_out(name, reason) if reason else None
+
+
+def _left_out(name: str, reason: str) -> str:
+    return f"column {name!r} {reason} and is left out"

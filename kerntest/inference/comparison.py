@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
-from kerntest.data.diagnostics.copies import repeated_in
+from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
 from kerntest.data.diagnostics.dependent_rows import (
     alike_neighbours,
     case_column,
@@ -28,12 +28,13 @@ from kerntest.inference.family import BandwidthOption, Family, KernelChooser
 from kerntest.inference.method import ByFeatures, Way
 from kerntest.inference.relabelling.designs import BlockedRows, cosets_needed, designed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
-from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, read_two, without_missing
-from kerntest.inference.sizes.location import mmd_of_shift, size_work, smallest_shift
-from kerntest.inference.sizes.margins import Asked, Law, errors_of
+from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, names_apart, read_two, without_missing
+from kerntest.inference.sizes.location import ShiftsOfColumns, size_work, smallest_shift
+from kerntest.inference.sizes.margins import NO_ERRORS, Asked, Law, errors_of
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
 from kerntest.report.results import record, two_sample_record
+from kerntest.report.summaries.size_summary import margin_warnings
 from kerntest.report.summaries.test_summary import decision_sentence
 
 if TYPE_CHECKING:
@@ -107,10 +108,18 @@ class Comparison:
         used, dropped = without_missing(tables.tables, self.reading.missing)
         used, design, lost = designed(tables, used, self.reading)
         dropped += [*lost, *(lone_values(*used) if options.scale == "standardize" else ())]
-        pooled = pool(*used)
+        pooled = pool(*used, keep_equal=self.tests == 1)
+        if pooled.all_equal:
+            dropped.append(
+                f"all rows are equal, in both {' and '.join(names_apart(used))}: no test can see more than that"
+            )
         sample = lay_out(pooled, options.scale, design)
         chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample, options))
-        family = chooser.family(self.kernel, self.bandwidth, single=options.null != "permutation")
+        single = options.null != "permutation"
+        # Of rows that are all equal any bandwidth tells the same.
+        one: dict[str, Any] = {"single": True, "idle": True} if pooled.all_equal else {"single": single}
+        family = chooser.family(self.kernel, 1.0 if pooled.all_equal else self.bandwidth, **one)
+        self.asked.check_limit(family.kernels[0], sample.points)
         return Compared(tables, used, dropped, pooled, sample, chooser, family)
 
     def steps(self, compared: Compared) -> tuple[Step, ...]:
@@ -131,7 +140,8 @@ class Comparison:
         progress = part_of(self.progress, 0, parts_of_explanation(sample)) if self.explain else self.progress
         test = TwoSamples(options, run.engine, progress, sample)
         verdict = verdict_of(test, family)
-        sized, explanation = self.sized(test, verdict, family, chooser), None
+        twice = pooled.all_equal or is_one_twice(pooled)
+        sized, explanation = self.sized(test, verdict, family, chooser, twice=twice), None
         # Of clusters and pairs the design knows which rows belong together.
         apart = self.reading.cluster is not None or self.reading.paired is not None
         repeated = () if apart else repeated_in(used, pooled)
@@ -157,8 +167,13 @@ class Comparison:
         )
         return exact.TwoSampleAnalysis(result, verdict, sample, used)
 
-    def sized(self, test: TwoSamples, verdict: Verdict, family: Family, chooser: KernelChooser) -> dict[str, Any]:
-        """Return how large the difference is under a kernel chosen beforehand, or the shift that would have been found."""
+    def sized(
+        self, test: TwoSamples, verdict: Verdict, family: Family, chooser: KernelChooser, *, twice: bool
+    ) -> dict[str, Any]:
+        """Return how large the difference is under a kernel chosen beforehand, or the shift that would have been found.
+
+        Of one table `twice` there is no difference, and no error of it.
+        """
         sample, alpha = test.sample, self.run.options.alpha / self.tests
         measure = family.kernels[0]
         if len(family.members) > 1:
@@ -186,9 +201,13 @@ class Comparison:
                 hint=f"{option('paired')} takes such strata for cases; or leave out {given}",
                 code="undecided.standard_error",
             )
-        law = Law(effect, errors_of(measure, sample, effect, self.run.options.seed))
-        shifts = partial(mmd_of_shift, measure, sample)
-        return {"interval": law.interval(effect, measure, alpha)} | self.asked.answered(law, measure, shifts, alpha)
+        if twice:
+            law = Law(effect._replace(unbiased=0.0, variance=0.0), NO_ERRORS)
+        else:
+            law = Law(effect, errors_of(measure, sample, effect, self.run.options.seed))
+        shifts = ShiftsOfColumns(measure, sample)
+        answered = self.asked.answered(law, measure, shifts, alpha, sample.sizes)
+        return {"interval": law.interval(effect, measure, alpha)} | answered
 
 
 def _dependent_rows(tables: Groups) -> Iterator[str]:
@@ -230,6 +249,7 @@ def two_sample_result(
     """Return the record of a test."""
     found, (kernel,), alpha = verdict.found, verdict.kernels, run.options.alpha
     minimum: two_sample_record.MinimumEffect | None = sized.get("minimum_effect")
+    warnings = (*warnings, *margin_warnings(sized.get("margin")))
     rejects, left_out = verdict.p_value <= alpha, (*left_out, *family.unused)
     subject = subject or ("the two files" if provenance.inputs[0].sha256 else "the two samples")
     return two_sample_record.TwoSampleResult(

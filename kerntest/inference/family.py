@@ -11,7 +11,7 @@ import numpy as np
 
 from kerntest.errors import UsageError, one_of, option, positive
 from kerntest.kernels.bandwidth import BandwidthChooser
-from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
+from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric, Points
 from kerntest.kernels.elementary import Additive, Gaussian, Hamming, Laplacian
 from kerntest.kernels.text import bind, is_additive, parse_kernel, plain
 
@@ -82,6 +82,11 @@ class Family(NamedTuple):
         return [list(dict.fromkeys(kernels)) for kernels in zip(*self.members, strict=True)]
 
 
+def all_equal(points: Points) -> bool:
+    """Say whether all rows are equal: then any relabelling leaves the statistic as it is, whatever the kernel."""
+    return all(bool((one == one[:1]).all()) for one in (points.numeric, points.codes))
+
+
 class KernelChooser:
     """Chooses the kernels of one side, in units of the distances between its rows.
 
@@ -93,7 +98,7 @@ class KernelChooser:
         self, variable: Variable, seed: int, *, exponents: Exponents | None = None, relabellings: int | None = None
     ) -> None:
         self.names = variable.numeric_names, variable.category_names
-        self.bandwidths = BandwidthChooser(variable.points, seed)
+        self.points, self.bandwidths = variable.points, BandwidthChooser(variable.points, seed)
         self.median = cache(self.bandwidths.median)
         self.exponents = exponents or two_sample_exponents
         self.relabellings = relabellings
@@ -133,7 +138,8 @@ class KernelChooser:
         """Return `base` at a bandwidth given as a number, which is meant for the numeric columns where there are any."""
 
         def rule(metric: Metric, columns: Columns | None) -> float:
-            return self.median(metric, columns) if self.names[0] and metric == "mismatches" else number
+            of_others = self.names[0] and metric == "mismatches" and not all_equal(self.points)
+            return self.median(metric, columns) if of_others else number
 
         return base.resolve(rule)
 

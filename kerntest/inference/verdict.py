@@ -12,7 +12,7 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import machine_bytes, show_memory
 from kerntest.errors import UndecidedError, counted, either, option
-from kerntest.inference.family import Family
+from kerntest.inference.family import Family, all_equal
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
@@ -172,7 +172,8 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.exponents)
     # A few relabellings of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and not (
-        test.exchangeable and any(TestedPair(test, kernels).varies() for kernels in family.members)
+        all_equal(test.sides(family.members[0])[0][1])
+        or (test.exchangeable and any(TestedPair(test, kernels).varies() for kernels in family.members))
     ):
         raise test.degenerate(family.members[0])
     chosen, lags = judged.selected, test.lags(relabelled, judged)

@@ -89,3 +89,22 @@ def test_a_gate_on_rows_learned_from_is_told(kerntest, arguments, gate, way_out)
             "learned from, which"
             not in kerntest(*arguments, "--fail-on", f"{held_out}<0").err.partition("--fail-on")[2]
         )
+
+
+@pytest.mark.parametrize(
+    ("gate", "hint"),
+    [
+        ("reject,same", "--fail-on same with --margin, or --fail-on reject without it"),
+        ("same,differnt", "--fail-on same,differ"),
+        ("reject,accept", "--fail-on reject"),
+        ("margin.verdict=same", "--fail-on same: the verdict alone"),
+        ("reject == true", "--fail-on reject: the verdict alone"),
+        ("p_value=0.3", "a number is below or above a limit: --fail-on 'p_value<0.3' or 'p_value>0.3'"),
+        ("rejct", "did you mean 'reject'?"),
+        ("accuracy", "quote it for the shell, such as 'accuracy<0.9'"),
+    ],
+)
+def test_a_gate_that_is_none_is_told_what_to_type(kerntest, gate, hint):
+    outcome = kerntest(*MMD, "--fail-on", gate)
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[1] == f"hint: {hint}"

@@ -180,9 +180,13 @@ def test_near_0_there_is_no_interval_and_the_report_says_so():
     assert found.reject
     assert found.interval.standard_errors < 4
     assert found.interval.lower is found.interval.upper is found.interval.effect_size_lower is None
-    assert "none: by the kernel chosen beforehand MMD^2 is within 4 standard errors of 0" in " ".join(
-        str(found).split()
+    told = " ".join(str(found).split())
+    assert (
+        f"none: MMD is {found.interval.mmd:.4g}, its square within 4 standard errors of 0 under {found.interval.kernel[:8]}"
+        in told
     )
+    # A margin has its own bounds, which hold there too.
+    assert "none: MMD" not in str(mmd_test(x, y, margin=0.1))
     assert mmd_test(*normals(100, seed=4)).interval is None
 
 
@@ -335,3 +339,84 @@ def test_the_shift_is_found_as_often_as_is_said(options):
     assert bdtrc(powers[0.75] - 1, 60, 0.8) > FALSE_ALARM
     assert bdtr(powers[1.25], 60, 0.8) > FALSE_ALARM
     assert powers[0.75] < powers[1.25]
+
+
+def test_an_mmd_that_no_samples_have_is_no_margin():
+    data = normals(40, 2, seed=3)
+    for name, never in (("margin", "exceed"), ("min_effect", "reach")):
+        with pytest.raises(UsageError, match=f"{name}= of 5 is an MMD that no two samples can {never}") as refused:
+            mmd_test(*data, **FEW, **{name: 5})
+        assert refused.value.hint == "'5sd' is the MMD of a shift of one column by 5 standard deviations"
+    # A linear kernel has no largest MMD; products of directions lie between -1 and 1.
+    assert mmd_test(*data, kernel="linear", margin=5, **FEW).margin.verdict == "same"
+    assert mmd_test(*data, kernel="normalise(linear)", margin=1.9, **FEW).margin.verdict == "same"
+    with pytest.raises(UsageError, match="at most 2"):
+        mmd_test(*data, kernel="normalise(linear)", margin=2.1, **FEW)
+
+
+def test_an_mmd_is_told_as_the_shift_that_has_it():
+    data = normals(200, 1, seed=4)
+    found = mmd_test(*data, kernel="gaussian(1)", scale="none", margin=0.2, **FEW).margin
+    spread = math.sqrt(np.mean([np.var(one, ddof=1) for one in data]))
+    # Of a part of the rows, which differ from the law that they are drawn from.
+    assert found.standard_deviations * spread == pytest.approx(shift_of(0.2), rel=0.1)
+    assert found.column == "x1"
+    again = mmd_test(*data, kernel="gaussian(1)", scale="none", margin=f"{found.standard_deviations} sd", **FEW)
+    assert again.margin.margin == pytest.approx(0.2, rel=0.05)
+    told = str(mmd_test(*data, kernel="gaussian(1)", scale="none", margin=0.2, **FEW))
+    assert f"as of a shift of x1 by {found.standard_deviations:.2g}sd: same" in told
+
+
+def test_a_margin_beyond_every_shift_is_warned_of():
+    result = mmd_test(*normals(60, seed=5), kernel="gaussian(1)", margin=1.3, **FEW)
+    assert result.margin.standard_deviations is None
+    assert [
+        text for text in result.warnings if text.startswith("no shift of one column, however far, has an MMD of 1.3")
+    ]
+    assert not mmd_test(*normals(60, seed=5), kernel="gaussian(1)", margin=0.3, **FEW).warnings
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": "linear"}, {"margin": 0.01}, {"margin": "0.1sd"}])
+@pytest.mark.parametrize("value", [5.0, "on"])
+def test_lots_of_one_value_are_the_same_and_of_two_differ(options, value):
+    if isinstance(value, str) and ("sd" in str(options) or "kernel" in options):
+        pytest.skip("of numbers")
+    lots = [pd.DataFrame({"v": [one] * rows}) for one, rows in ((value, 50), (value, 40), (value * 2, 40))]
+    same, differ = (mmd_test(lots[0], one, **options) for one in lots[1:])
+    assert (same.p_value, same.mmd, same.effect_size, same.reject) == (1.0, 0.0, 0.0, False)
+    assert "all rows are equal, in both x and y" in same.warnings[0]
+    assert differ.p_value == 0.001
+    assert differ.reject
+    if "margin" in options:
+        assert (same.margin.verdict, differ.margin.verdict) == ("same", "differ")
+        assert differ.margin.lower_bound < differ.margin.mmd < differ.margin.upper_bound
+
+
+def test_a_table_is_the_same_as_itself():
+    x, _ = normals(60, 2, seed=6)
+    found = mmd_test(x, x, margin="0.01sd", **FEW)
+    assert found.margin.verdict == "same"
+    assert "the same rows in the same order: they are one and the same" in found.warnings[0]
+    assert mmd_test(x, normals(60, 2, seed=7)[0], margin="0.01sd", **FEW).margin.verdict == "undecided"
+
+
+# The laws of both are known, and how many rows decide about them in half of the cases: these were found by simulation.
+@pytest.mark.parametrize(
+    ("shift", "margin", "rows", "enough"),
+    [(0.0, 0.15, 40, 150), (0.3, 0.25, 50, 115), (0.8, 0.24, 40, 115)],
+    ids=["equal", "within", "beyond"],
+)
+def test_an_undecided_margin_says_how_many_rows_would_decide(shift, margin, rows, enough):
+    told = []
+    for place in range(24):
+        x, y = normals(rows, shift=shift, seed=(21, place))
+        found = mmd_test(x, y, kernel="gaussian(1)", scale="none", margin=margin, **FEW)
+        if found.margin.verdict == "undecided":
+            near = abs(max(found.mmd2_unbiased, 0.0) - mmd_of_normals(shift) ** 2)
+            told.append((near, (found.margin.rows_to_decide or (math.inf,))[0]))
+            assert "would decide" in found.decision
+        else:
+            assert found.margin.rows_to_decide is None
+    # It is told of an estimate that stays as it is: here of those that are near enough to what they estimate.
+    half = float(np.median([rows for _, rows in sorted(told)[:9]]))
+    assert enough / 1.5 < half < enough * 1.5

@@ -205,11 +205,22 @@ def repeated_rows(
     yield from shared_rows([one_line(name) for name in names], rows, sum(used_rows))
 
 
+def is_one_twice(pooled: Arranged) -> bool:
+    """Say whether two tables are the same rows in the same order, enough of them not to be so by chance."""
+    n = pooled.n_x
+    return FEWEST_ROWS <= n == pooled.n_y and all((one[:n] == one[n:]).all() for one in (pooled.numeric, pooled.codes))
+
+
 def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: int) -> Iterator[str]:
     """Yield a warning where two tables, so many rows used in all, have rows in common that are not equal by chance."""
     keys = [_joined(_hashed(columns)) for columns in rows]
     repeated = [_share_among(np.sort(other), own) for own, other in (keys, keys[::-1])]
-    if max(repeated) > LARGEST_SHARE and _share_more_than_chance(*keys):
+    if len(keys[0]) >= FEWEST_ROWS and np.array_equal(keys[0], keys[1]) and (keys[0] != keys[0][0]).any():
+        yield (
+            "the files have the same rows in the same order: they are one and the same, and of one file twice no p-value is "
+            "valid; compare different ones"
+        )
+    elif max(repeated) > LARGEST_SHARE and _share_more_than_chance(*keys):
         own = 0 if repeated[0] >= repeated[1] else 1
         some = [f"{len(each):,}" for each in keys]
         found = f"{in_percent(repeated[own])} of those of {names[own]} are also in {names[1 - own]}"
@@ -222,8 +233,6 @@ def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: in
             f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
             "take the shared rows out of one of them"
         )
-    elif len(keys[0]) >= FEWEST_ROWS and np.array_equal(keys[0], keys[1]) and (keys[0] != keys[0][0]).any():
-        yield "the files have the same rows in the same order: of one file twice nothing can be tested; compare different ones"
 
 
 def _share_more_than_chance(in_x: Keys, in_y: Keys) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from kerntest.inference.method import FEWEST_IN_BLOCKS
 from kerntest.inference.nulls.permutation import first_of, judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
-from kerntest.inference.sizes.location import mmd_of_shift, smallest_shift
+from kerntest.inference.sizes.location import ShiftsOfColumns, smallest_shift
 from kerntest.inference.sizes.margins import Asked, Errors, Law
 from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, effect_size
 from kerntest.kernels import elementary
@@ -383,6 +383,7 @@ def mmd_by_features(
                 mean = rows.points.numeric.mean(axis=0)
                 points = Points(rows.points.numeric - mean, rows.points.codes)
                 rows = replace(rows, points=points, centre=rows.centre + mean * rows.spread)
+            asked.check_limit(kernels[-1], rows.points)
             maps = family_features(run.features, kernels, rows.points, options.seed)
             return rows, family, BlockSums(maps, blocks, options.seed)
 
@@ -433,9 +434,8 @@ def _sized(
         return {"smallest_shift": smallest_shift(family, measure, rows, measured.n, options=options, alpha=alpha)}
     effect = measured.effect()
     law = Law(effect, measured.errors(effect))
-    return {"interval": law.interval(effect, measure, alpha)} | asked.answered(
-        law, measure, partial(mmd_of_shift, measure, rows), alpha
-    )
+    answered = asked.answered(law, measure, ShiftsOfColumns(measure, rows), alpha, measured.n)
+    return {"interval": law.interval(effect, measure, alpha)} | answered
 
 
 def _plan(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int], float], Work]:

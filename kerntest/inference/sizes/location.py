@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 POWER = 0.8
 # Pairs of rows and columns that tell the MMD of a shift, and rows of a table, least and most.
 PAIRS, FEWEST, MOST = 10**7, 60, 1000
+# Rows of each sample that tell which shift has an MMD, halvings that find it, and standard deviations beyond which none has.
+FEW_MOVED, BISECTIONS, FARTHEST_SHIFT = 300, 10, 100.0
 # Rows of each sample of a part of the rows, least and most: an eighth of all, and relabellings of them.
 PART, RELABELLINGS, MOST_RELABELLINGS = (80, 400), 400, 4000
 # A column in which values are tied has fewer different ones than this share of its rows.
@@ -79,13 +81,14 @@ def moved(points: Points, column: int, by: float) -> Points:
     return Points(numeric, points.codes)
 
 
-def squared_mmds(kernel: Kernel, rows: Variable, deviations: float, most: int = MOST) -> Array:
-    """Return MMD^2 between rows and the same rows moved in one column, for each numeric column, shape (p,).
+def squared_mmds(kernel: Kernel, rows: Variable, deviations: float, most: int = MOST, only: int | None = None) -> Array:
+    """Return MMD^2 between rows and the same rows moved in one column, for each numeric column or one, shape (p,).
 
     The mean over both samples, so that their difference has no part in it. Cost: O(p s^2) time for `most` rows of each, fewer of very many columns.
     """
     spread, parts = deviations_within(rows), parts_of(rows)
-    most = int(min(max(math.sqrt(PAIRS / max(len(spread), 1)), FEWEST), most))
+    columns = range(len(spread)) if only is None else [only]
+    most = int(min(max(math.sqrt(PAIRS / max(len(columns), 1)), FEWEST), most))
     found = np.zeros(len(spread))
     for places in parts:
         own = rows.points.take(places[_spaced(len(places), most)])
@@ -95,23 +98,51 @@ def squared_mmds(kernel: Kernel, rows: Variable, deviations: float, most: int = 
             K = kernel.evaluate(DensePairs(x, y))
             return float(K.sum() - np.trace(K)) / pairs
 
-        for column, by in enumerate(deviations * spread):
-            other = moved(own, column, by)
+        for column in columns:
+            other = moved(own, column, float(deviations * spread[column]))
             found[column] += (mean(own, own) + mean(other, other) - 2.0 * mean(own, other)) / len(parts)
     return found
 
 
-def mmd_of_shift(kernel: Kernel, rows: Variable, deviations: float) -> tuple[float, str]:
-    """Return MMD between rows and the same rows moved in one column, of the column in which it is least, and that."""
-    squares = squared_mmds(kernel, rows, deviations)
-    column = least_seen(squares)
-    if column is None:
-        raise UsageError(
-            f"a shift in standard deviations is one of a column of numbers, and {str(kernel)!r} sees none",
-            hint="give an MMD, such as 0.1",
-            code="usage.margin",
-        )
-    return math.sqrt(squares[column]), rows.numeric_names[column]
+class ShiftsOfColumns(NamedTuple):
+    """The MMD between rows and the same rows moved in one column, by standard deviations, where a kernel sees that least."""
+
+    kernel: Kernel
+    rows: Variable
+
+    def asked(self, deviations: float) -> tuple[float, float, str]:
+        """Return the MMD of a shift, the shift, and the column in which it is least; 0 of numbers that do not vary."""
+        squares = squared_mmds(self.kernel, self.rows, deviations)
+        column = least_seen(squares)
+        largest = float(np.abs(self.rows.points.numeric).max(initial=0.0))
+        if column is None and len(squares) and (deviations_within(self.rows) <= UNCHANGED * largest).all():
+            column = 0
+        if column is None:
+            raise UsageError(
+                f"a shift in standard deviations is one of a column of numbers, and {str(self.kernel)!r} sees none",
+                hint="give an MMD, such as 0.1",
+                code="usage.margin",
+            )
+        return math.sqrt(squares[column]), deviations, self.rows.numeric_names[column]
+
+    def of_mmd(self, mmd: float) -> tuple[float | None, str | None]:
+        """Return about which shift has an MMD, and the column in which that is least; no shift where none has as large a one."""
+        column = least_seen(squared_mmds(self.kernel, self.rows, 1.0, FEWEST)) if self.rows.numeric_names else None
+        if column is None:
+            return None, None
+        low, high = 0.0, 1.0
+        while self._squared(column, high) < mmd**2:
+            if high > FARTHEST_SHIFT:
+                return None, self.rows.numeric_names[column]
+            low, high = high, 2.0 * high
+        # MMD^2 is about a parabola near 0.
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self._squared(column, middle) >= mmd**2 else (middle, high)
+        return (low + high) / 2.0, self.rows.numeric_names[column]
+
+    def _squared(self, column: int, deviations: float) -> float:
+        return float(squared_mmds(self.kernel, self.rows, deviations, FEW_MOVED, column)[column])
 
 
 def _spaced(n: int, most: int) -> NDArray[np.intp]:

@@ -20,17 +20,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from kerntest.errors import UsageError, option, shown_argument
+from kerntest.kernels.algebra import Normalised
 from kerntest.kernels.base import DensePairs
+from kerntest.kernels.elementary import Dot
 from kerntest.report.results.two_sample_record import Interval, Margin, MinimumEffect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from kerntest.inference.sides import Sample
+    from kerntest.inference.sizes.location import ShiftsOfColumns
     from kerntest.inference.statistic import Effect
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.base import Array, Kernel, Points
 
 Answered: TypeAlias = "dict[str, MinimumEffect | Margin]"
 
@@ -42,8 +45,12 @@ STREAM = 7
 ENOUGH_ERRORS = 4.0
 # Products with the square of a matrix that find its largest eigenvalue, to a few percent.
 POWERS = 6
+# Up to such a skewness the law is normal; far below it the difference is rounding.
+SYMMETRIC = 1e-6
 # Halvings of an interval that holds a bound.
 HALVINGS = 60
+# At so many times as many rows at most it is told how many would decide.
+MOST_TIMES_ROWS = 1000.0
 # Below this quantile where distributions are equal, an estimate is unusual: one standard deviation of a normal law.
 USUAL = 0.16
 
@@ -74,25 +81,66 @@ class Asked(NamedTuple):
         """Yield the options that were given."""
         yield from (option(name.replace("_", "-")) for name, value in self._asdict().items() if value is not None)
 
+    @property
+    def _given(self) -> tuple[str, float | str] | None:
+        """The name of what was asked, and its value."""
+        return next(((name, value) for name, value in self._asdict().items() if value is not None), None)
+
+    def check_limit(self, kernel: Kernel, points: Points) -> None:
+        """Refuse an MMD that no two samples can have under such a kernel: all would be the same within it."""
+        amount, is_shift = (0.0, False) if self._given is None else _amount(*self._given)
+        if self._given is None or is_shift or amount < (most := largest_mmd(kernel, points)):
+            return
+        name, never = option(self._given[0].replace("_", "-")), "exceed" if self.margin is not None else "reach"
+        raise UsageError(
+            f"{name} of {amount:g} is an MMD that no two samples can {never}: under this kernel it is at most {most:.4g}",
+            hint=f"'{amount:g}sd' is the MMD of a shift of one column by {amount:g} standard deviations",
+            code=f"usage.{self._given[0]}",
+            where={"value": str(self._given[1])},
+        )
+
     def answered(
-        self, law: Law, measure: Kernel, shifts: Callable[[float], tuple[float, str]], alpha: float
+        self, law: Law, measure: Kernel, shifts: ShiftsOfColumns, alpha: float, sizes: Sequence[int]
     ) -> Answered:
-        """Return the records of what was asked; `shifts` gives the MMD of a shift, and the column it is of."""
-        given = self.margin if self.margin is not None else self.min_effect
-        if given is None:
+        """Return the records of what was asked, and in which column a shift of which size has such an MMD."""
+        if self._given is None:
             return {}
-        name = "margin" if self.margin is not None else "min_effect"
-        amount, is_shift = _amount(name, given)
-        least, column = shifts(amount) if is_shift else (amount, None)
+        amount, is_shift = _amount(*self._given)
+        least, shift, column = shifts.asked(amount) if is_shift else (amount, *shifts.of_mmd(amount))
         mmd, lower = math.sqrt(max(law.estimate, 0.0)), law.bound(1.0 - alpha)
-        told: Any = {"asked": str(given), "column": column, "kernel": str(measure), "mmd": mmd, "lower_bound": lower}
+        told: Any = {"asked": str(self._given[1]), "kernel": str(measure), "mmd": mmd, "lower_bound": lower}
+        told |= {"column": column, "standard_deviations": shift}
         if self.margin is None:
             error = math.sqrt(law.variance(mmd)) / 2.0 / mmd if mmd > 0 else None
             found = MinimumEffect(minimum=least, standard_error=error, reached=lower >= least, **told)
             return {"minimum_effect": found}
         upper = law.bound(alpha)
-        verdict = "same" if upper < least else "differ" if lower > least else "undecided"
-        return {"margin": Margin(margin=least, upper_bound=upper, verdict=verdict, **told)}
+        # Where rows do not vary at all, a shift by their deviation is none.
+        verdict = "same" if upper < least or upper == 0.0 else "differ" if lower > least else "undecided"
+        times = law.times_rows(least, alpha) if verdict == "undecided" else None
+        rows = None if times is None else (_rounded_up(times * sizes[0]), _rounded_up(times * sizes[1]))
+        return {"margin": Margin(margin=least, upper_bound=upper, verdict=verdict, rows_to_decide=rows, **told)}
+
+
+def largest_mmd(kernel: Kernel, points: Points) -> float:
+    """Return the largest MMD that two samples can have: sqrt(2 k(x, x)), or twice sqrt(k(x, x)) where k may be negative."""
+    if not _bounded(kernel):
+        return math.inf
+    return math.sqrt((4.0 if _has_products(kernel) else 2.0) * float(kernel.diagonal(points).max(initial=0.0)))
+
+
+def _bounded(kernel: Kernel) -> bool:
+    return isinstance(kernel, Normalised) or not (isinstance(kernel, Dot) or not all(map(_bounded, kernel.parts)))
+
+
+def _has_products(kernel: Kernel) -> bool:
+    return isinstance(kernel, Dot) or any(map(_has_products, kernel.parts))
+
+
+def _rounded_up(number: float) -> int:
+    """Return a whole number of two digits, and zeros."""
+    unit = int(10 ** max(math.floor(math.log10(number)) - 1, 0))
+    return math.ceil(number / unit) * unit
 
 
 def _amount(name: str, value: float | str) -> tuple[float, bool]:
@@ -128,6 +176,9 @@ class Errors(NamedTuple):
     unseen: tuple[float, float] = (0.0, 0.0)
 
 
+NO_ERRORS = Errors(0.0, 0.0, 0.0, 0.0, math.inf)
+
+
 class Law:
     """The law of the unbiased estimate of MMD^2, as far as the observed one, `found`, and its errors tell it.
 
@@ -137,9 +188,11 @@ class Law:
 
     def __init__(self, found: Effect, errors: Errors) -> None:
         self.estimate, self.errors = found.unbiased, errors
+        self.found = found
         above = max(found.unbiased, np.finfo(np.float64).tiny)
         unseen, most = errors.unseen
-        self.once = min(found.variance / 4.0 / above, errors.largest) + min(unseen / above, most)
+        # Of rows that are all equal rounding leaves less than nothing.
+        self.once = min(max(found.variance, 0.0) / 4.0 / above, errors.largest) + min(unseen / above, most)
         self.twice = min(errors.twice / above, errors.largest * self.once)
 
     def variance(self, mmd: float) -> float:
@@ -153,7 +206,7 @@ class Law:
         variance, z = self.variance(mmd), NormalDist().inv_cdf(level)
         z *= 1.0 + (z**2 + 1.0) / (4.0 * self.errors.freedom)
         skewness = (24.0 * self.twice * mmd**2 + 8.0 * self.errors.cube) / variance**1.5 if variance > 0 else 0.0
-        if skewness > 0:
+        if skewness > SYMMETRIC:
             z = 2.0 / skewness * (max(1.0 + skewness * z / 6.0 - skewness**2 / 36.0, 0.0) ** 3 - 1.0)
         return mmd**2 + math.sqrt(variance) * z
 
@@ -171,6 +224,32 @@ class Law:
             middle = (below + above) / 2.0
             below, above = (middle, above) if self.quantile(middle, level) < estimate else (below, middle)
         return below
+
+    def of_more_rows(self, times: float) -> Law:
+        """Return the law of so many times as many rows of both samples, where the estimate is what it is, or 0 if below."""
+        errors, unseen = self.errors, (self.errors.unseen[0] / times**2, self.errors.unseen[1] / times**2)
+        square, cube, largest = errors.square / times**2, errors.cube / times**3, errors.largest / times
+        told = Errors(square, cube, largest, errors.twice / times**2, errors.freedom * times, errors.relative, unseen)
+        found = self.found
+        return Law(found._replace(unbiased=max(found.unbiased, 0.0), variance=found.variance / times), told)
+
+    def times_rows(self, margin: float, alpha: float) -> float | None:
+        """Return how many times as many rows decide about a margin where the estimate stays as it is; None for too many."""
+        estimate = max(self.estimate, 0.0)
+
+        def decides(times: float) -> bool:
+            law = self.of_more_rows(times)
+            if estimate < margin**2:
+                return law.quantile(margin, alpha) > estimate
+            return law.quantile(margin, 1.0 - alpha) < estimate
+
+        low, high = 1.0, MOST_TIMES_ROWS
+        if not decides(high):
+            return None
+        for _ in range(HALVINGS // 2):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if decides(middle) else (middle, high)
+        return high
 
     def interval(self, found: Effect, kernel: Kernel, alpha: float) -> Interval:
         """Return the interval of MMD and of the effect size at level 1 - alpha, where MMD^2 is far enough from 0."""
@@ -217,7 +296,8 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     K = kernel.evaluate(DensePairs(points, points))
     slopes = of_unit.T @ (weights * centred(found.witness[kept]))
     apart = centred(centred(K).T)
-    farthest = float(np.diagonal(apart).max())
+    # A row that was not seen may be as far from its own sample as the other one is, where all that were seen are equal.
+    farthest = max(float(np.diagonal(apart).max()), found.biased)
     G = of_unit.T @ (apart * weights[:, None] * weights) @ of_unit
     np.fill_diagonal(G, 0.0)
     squared = G @ G

@@ -17,7 +17,9 @@ class MinimumEffect(Record):
     minimum : float
         As an MMD.
     column : str or None
-        Of a shift: the column in which MMD shows it least, and which the minimum is of.
+        The column in which MMD shows a shift least; None where it sees no numbers.
+    standard_deviations : float or None
+        Of the shift of this column that has such an MMD, about where the minimum was given as an MMD; None where none has.
     kernel : str
         The kernel it is measured with: the named one, or the Gaussian at the median bandwidth.
     mmd, standard_error : float or None
@@ -31,6 +33,7 @@ class MinimumEffect(Record):
     asked: str
     minimum: float
     column: str | None
+    standard_deviations: float | None
     kernel: str
     mmd: float
     standard_error: float | None
@@ -49,7 +52,9 @@ class Margin(Record):
     margin : float
         As an MMD.
     column : str or None
-        Of a shift: the column in which MMD shows it least, and which the margin is of.
+        The column in which MMD shows a shift least; None where it sees no numbers.
+    standard_deviations : float or None
+        Of the shift of this column that has such an MMD, about where the margin was given as an MMD; None where none has.
     kernel : str
         The kernel MMD is measured with: the named one, or the Gaussian at the median bandwidth.
     mmd : float
@@ -57,16 +62,21 @@ class Margin(Record):
         Confidence bounds of MMD, each at level 1 - alpha.
     verdict : str
         "same" if the upper bound is below the margin, "differ" if the lower one is above it, else "undecided".
+    rows_to_decide : tuple of int or None
+        Where undecided: about how many rows of X and of Y decide, if the estimate of MMD stays as it is; None where those
+        are more than 1,000 times as many.
     """
 
     asked: str
     margin: float
     column: str | None
+    standard_deviations: float | None
     kernel: str
     mmd: float
     lower_bound: float
     upper_bound: float
     verdict: str
+    rows_to_decide: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerntest.errors import counted, either
+from kerntest.report.summaries.size_summary import shift_clause
 from kerntest.report.summaries.test_summary import (
     CORRECTIONS,
     MARKS,
@@ -13,7 +14,6 @@ from kerntest.report.summaries.test_summary import (
     contents_lines,
     decided,
     estimates,
-    shift_clause,
     summary_of,
 )
 from kerntest.report.summaries.words import (

@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.errors import counted, either, option
 from kerntest.report.results.record import ALL_PERMUTATIONS
+from kerntest.report.summaries.size_summary import (
+    interval_lines,
+    margin_lines,
+    margin_text,
+    minimum_clause,
+    minimum_text,
+    rows_to_decide_text,
+    shift_clause,
+)
 from kerntest.report.summaries.words import (
     COLUMNS_SHOWN,
     Cell,
@@ -143,12 +152,13 @@ def two_sample_summary(result: two_sample_record.TwoSampleResult) -> Summary:
         ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
         ("MMD", discrepancy_text(result)),
     ]
-    if result.interval is not None:
+    # A margin has bounds of its own, also where an interval would not hold.
+    if result.interval is not None and (result.margin is None or result.interval.lower is not None):
         lines += interval_lines(result.interval, result.kernel)
     if result.minimum_effect is not None:
         lines.append(("minimum", minimum_text(result.minimum_effect, result.kernel)))
     if result.margin is not None:
-        lines += margin_lines(result.margin)
+        lines += margin_lines(result.margin, result.kernel)
     tables = []
     if result.explanation is not None:
         lines += typical_rows(result.explanation)
@@ -169,73 +179,19 @@ def decision_sentence(
     """Return the answer of a two-sample test as a sentence, and how that stands to what was asked of its size."""
     del interval
     subject = f"{subject[:1].upper()}{subject[1:]}"
-    decision = decided(p_value, alpha, f"{subject} differ", "No difference found", _minimum_clause(minimum_effect))
+    decision = decided(p_value, alpha, f"{subject} differ", "No difference found", minimum_clause(minimum_effect))
     if margin is not None:
         sides = f"MMD is between {number(margin.lower_bound)} and {number(margin.upper_bound)}"
         answer = {
-            "same": f"{subject} are the same within {_margin(margin)}: MMD is at most {number(margin.upper_bound)}",
-            "differ": f"{subject} differ by more than {_margin(margin)}: MMD is at least {number(margin.lower_bound)}",
-            "undecided": f"Undecided whether {subject[:1].lower()}{subject[1:]} are the same within {_margin(margin)}: {sides}",
+            "same": f"{subject} are the same within {margin_text(margin)}: MMD is at most {number(margin.upper_bound)}",
+            "differ": f"{subject} differ by more than {margin_text(margin)}: MMD is at least {number(margin.lower_bound)}",
+            "undecided": f"Undecided whether {subject[:1].lower()}{subject[1:]} are the same within {margin_text(margin)}: {sides}"
+            f"; {rows_to_decide_text(margin)}",
         }[margin.verdict]
         if margin.verdict == "same" and p_value <= alpha:
             decision = decided(p_value, alpha, "There is a difference, but a smaller one", "")
         return f"{answer}. {decision}"
     return decision + shift_clause(smallest_shift)
-
-
-def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "") -> str:
-    """Return what a test that found nothing would have found; nothing where that is not known."""
-    if shift is None:
-        return ""
-    found = f"with {percent(shift.power)} power{where}"
-    return f" A shift of any one column by {number(shift.standard_deviations, 2)} standard deviations is found {found}."
-
-
-def _margin(margin: two_sample_record.Margin) -> str:
-    """Return a margin as it was asked for, and what MMD that is."""
-    mmd = number(margin.margin)
-    return f"{margin.asked.strip()} (MMD {mmd})" if margin.column is not None else f"an MMD of {mmd}"
-
-
-def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
-    """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
-    if interval.lower is None or interval.upper is None:
-        errors = "has no standard error" if interval.standard_errors is None else "is within 4 standard errors of 0"
-        return [("interval", f"none: by the kernel chosen beforehand MMD^2 {errors}")]
-    ends = number(interval.lower), number(interval.upper)
-    sizes = number(interval.effect_size_lower or 0.0), number(interval.effect_size_upper or 0.0)
-    level = f"{percent(interval.level)}: MMD {' to '.join(ends)}, effect size {' to '.join(sizes)}"
-    return labelled("interval", [level, _under(interval.kernel, kernel)])
-
-
-def _under(kernel: str, other: str) -> str:
-    """Return under which kernel a size is, and that it is not the one of the result."""
-    same = "" if kernel == other else ", chosen beforehand and another than above"
-    return f"under {visible(shortened_kernel(kernel))}{same}"
-
-
-def margin_lines(margin: two_sample_record.Margin) -> list[tuple[str, str]]:
-    """Return how MMD stands to a margin."""
-    of = "" if margin.column is None else f", {margin.asked.strip()} of {visible(margin.column)}"
-    found = f"MMD {number(margin.mmd)}, at least {number(margin.lower_bound)} and at most {number(margin.upper_bound)}"
-    return labelled(
-        "margin",
-        [
-            f"MMD of {number(margin.margin)}{of}: {margin.verdict}",
-            f"{found}, under {visible(shortened_kernel(margin.kernel))}",
-        ],
-    )
-
-
-def _minimum_clause(minimum: two_sample_record.MinimumEffect | None) -> str:
-    """Return how a difference stands to the smallest one that matters; nothing where none was named."""
-    if minimum is None:
-        return ""
-    bound, least = number(minimum.lower_bound), number(minimum.minimum)
-    mmd = f"MMD under {visible(shortened_kernel(minimum.kernel))}"
-    if minimum.reached:
-        return f", and by enough to matter ({mmd} is at least {bound}, the minimum is {least})"
-    return f", but not surely by enough to matter ({mmd} may be as small as {bound}, the minimum is {least})"
 
 
 def discrepancy_text(result: two_sample_record.TwoSampleResult) -> str:
@@ -249,17 +205,6 @@ def discrepancy_text(result: two_sample_record.TwoSampleResult) -> str:
         # No MMD, however large, could have been told from 0.
         why = f"too few {'rows' if null.resampling == ALL_PERMUTATIONS else 'relabellings'}"
     return f"{number(result.mmd)} ({why} for a standard error)"
-
-
-def minimum_text(minimum: two_sample_record.MinimumEffect, kernel: str) -> str:
-    """Return how MMD stands to the smallest one that matters; that of the result is of `kernel`."""
-    verdict = "reached" if minimum.reached else "not reached"
-    found = "" if minimum.mmd is None or minimum.kernel == kernel else f"{number(minimum.mmd)}, and "
-    other = "" if minimum.kernel == kernel else "another kernel than above, "
-    return (
-        f"MMD of {number(minimum.minimum)} {verdict}: {found}at least {number(minimum.lower_bound)}, under {other}"
-        f"{visible(shortened_kernel(minimum.kernel))}"
-    )
 
 
 def typical_rows(explanation: two_sample_record.Explanation) -> list[tuple[str, str]]:

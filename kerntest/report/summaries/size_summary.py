@@ -1,0 +1,114 @@
+"""How large a difference is, in words: an interval, a margin, the smallest effect that matters, and what would have been found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kerntest.errors import option
+from kerntest.report.summaries.words import labelled, number, percent, shortened_kernel, visible
+
+if TYPE_CHECKING:
+    from kerntest.report.results import two_sample_record
+
+
+def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "") -> str:
+    """Return what a test that found nothing would have found; nothing where that is not known."""
+    if shift is None:
+        return ""
+    found = f"with {percent(shift.power)} power{where}"
+    return f" A shift of any one column by {number(shift.standard_deviations, 2)} standard deviations is found {found}."
+
+
+def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
+    """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
+    if interval.lower is None or interval.upper is None:
+        errors = (
+            "without a standard error"
+            if interval.standard_errors is None
+            else "its square within 4 standard errors of 0"
+        )
+        found = f"none: MMD is {number(interval.mmd)}, {errors}"
+        return labelled("interval", [found, _under(interval.kernel, kernel)])
+    ends = number(interval.lower), number(interval.upper)
+    sizes = number(interval.effect_size_lower or 0.0), number(interval.effect_size_upper or 0.0)
+    level = f"{percent(interval.level)}: MMD {' to '.join(ends)}, effect size {' to '.join(sizes)}"
+    return labelled("interval", [level, _under(interval.kernel, kernel)])
+
+
+def _under(kernel: str, other: str) -> str:
+    """Return under which kernel a size is, and that it is not the one of the result."""
+    same = "" if kernel == other else ", chosen beforehand and another than above"
+    return f"under {visible(shortened_kernel(kernel))}{same}"
+
+
+def margin_lines(margin: two_sample_record.Margin, kernel: str) -> list[tuple[str, str]]:
+    """Return how MMD stands to a margin; that of the result is of `kernel`."""
+    found = f"MMD {number(margin.mmd)}, at least {number(margin.lower_bound)} and at most {number(margin.upper_bound)}"
+    return labelled(
+        "margin",
+        [
+            f"MMD of {number(margin.margin)}{_as_shift(margin)}: {margin.verdict}",
+            found,
+            _under(margin.kernel, kernel),
+        ],
+    )
+
+
+def rows_to_decide_text(margin: two_sample_record.Margin) -> str:
+    """Return how many rows would decide about a margin."""
+    if margin.rows_to_decide is None:
+        return "hardly any number of rows would decide if MMD stays as near to it"
+    x, y = margin.rows_to_decide
+    return f"some {f'{x:,} rows of each' if x == y else f'{x:,} and {y:,} rows'} would decide if MMD stays as it is"
+
+
+def _is_shift(asked: str) -> bool:
+    return asked.strip().casefold().endswith("sd")
+
+
+def margin_text(margin: two_sample_record.Margin) -> str:
+    """Return a margin as it was asked for, and what MMD that is."""
+    mmd = number(margin.margin)
+    return f"{margin.asked.strip()} (MMD {mmd})" if _is_shift(margin.asked) else f"an MMD of {mmd}"
+
+
+def _as_shift(size: two_sample_record.Margin | two_sample_record.MinimumEffect) -> str:
+    """Return which shift of one column has an MMD, to follow it."""
+    if size.column is None:
+        return ""
+    if _is_shift(size.asked):
+        return f", {size.asked.strip()} of {visible(size.column)}"
+    if size.standard_deviations is None:
+        return ", more than any shift of one column makes"
+    return f", as of a shift of {visible(size.column)} by {number(size.standard_deviations, 2)}sd"
+
+
+def margin_warnings(margin: two_sample_record.Margin | None) -> list[str]:
+    """Return the warning about a margin within which nearly everything is the same."""
+    if margin is None or margin.column is None or margin.standard_deviations is not None:
+        return []
+    least = f"no shift of one column, however far, has an MMD of {number(margin.margin)}"
+    small = f"{option('margin', '0.2sd')} is that of a small shift"
+    return [f"{least}: within it samples without anything in common may be the same; {small}"]
+
+
+def minimum_clause(minimum: two_sample_record.MinimumEffect | None) -> str:
+    """Return how a difference stands to the smallest one that matters; nothing where none was named."""
+    if minimum is None:
+        return ""
+    bound, least = number(minimum.lower_bound), number(minimum.minimum)
+    mmd = f"MMD under {visible(shortened_kernel(minimum.kernel))}"
+    if minimum.reached:
+        return f", and by enough to matter ({mmd} is at least {bound}, the minimum is {least})"
+    return f", but not surely by enough to matter ({mmd} may be as small as {bound}, the minimum is {least})"
+
+
+def minimum_text(minimum: two_sample_record.MinimumEffect, kernel: str) -> str:
+    """Return how MMD stands to the smallest one that matters; that of the result is of `kernel`."""
+    verdict = "reached" if minimum.reached else "not reached"
+    found = "" if minimum.mmd is None or minimum.kernel == kernel else f"{number(minimum.mmd)}, and "
+    other = "" if minimum.kernel == kernel else "another kernel than above, "
+    return (
+        f"MMD of {number(minimum.minimum)}{_as_shift(minimum)}, {verdict}: {found}at least {number(minimum.lower_bound)}, under {other}"
+        f"{visible(shortened_kernel(minimum.kernel))}"
+    )
