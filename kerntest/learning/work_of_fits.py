@@ -41,6 +41,8 @@ EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.0, 8.0, 0.4, 0.02, 0.2
 KEPT_ALWAYS, KEPT_BY_SEARCH, COPIES = 8e7, 2e8, 3.0
 # And of a search that solves with whole matrices, by each thread.
 SEARCHED_ARRAYS = 6.0
+# Bytes for each entry of the largest system of a machine whose free rows grow with all.
+CROWDED_BYTES = 12.0
 # Calls of numpy of a machine by itself, and of one of many that are solved together.
 CALLS, CALLS_STACKED = 2e4, 200.0
 # Rows up to which machines of pairs of classes are solved together.
@@ -115,13 +117,23 @@ def cost_of_machines(
     folds: int | None = None,
     cells: int = 1,
     judged: tuple[int, int] = (0, 0),
+    again: int = 0,
+    crowded: float = 0.0,
+    tried: int = 1,
 ) -> Cost:
-    """Return the cost of machines of so many rows each, and of a search in folds, in which so many cells are `judged`, least and most."""
+    """Return the cost of machines of so many rows each, and of a search in folds, in which so many cells are `judged`, least and most.
+
+    And of as many folds `again` for probabilities. At most so many costs are `tried`, and systems take so many cubes of the
+    rows where these are `crowded`.
+    """
     n, rows = len(points), np.array(sizes, dtype=np.float64)
     told = "" if folds is None else f", {folds} folds" + (", for a grid of costs and bandwidths" if cells > 1 else "")
     # Fits in units of one to all rows: those of a fold have fewer.
+    refitted = [some for some in (again, folds if cells == 1 else None) if some]
     searched, widened = (
-        0.0 if folds is None else (1.0 - 1.0 / folds) ** 2 * (some or folds * cells) for some in judged
+        sum((1.0 - 1.0 / some) ** 2 * some for some in refitted)
+        + (0.0 if folds is None or cells == 1 else (1.0 - 1.0 / folds) ** 2 * fits)
+        for fits in judged
     )
     few = float(np.count_nonzero(rows <= STACKED_ROWS))
     calls = {"call": (CALLS_STACKED * few + CALLS * (len(rows) - few)) * (1.0 + 0.5 * searched)}
@@ -135,12 +147,19 @@ def cost_of_machines(
     values, pairs, squares = added(of_values(kernel, points), {"entry": 2.0}), float(n) ** 2, float((rows**2).sum())
     # Scores of the rows, by the machines and by the nearest mean.
     low = EASY * squares + 1.1 * pairs + ROUGH * searched * squares
-    high = HARD * squares + 2.0 * pairs + 4.0 * ROUGH * widened * squares
+    high = HARD * tried * squares + 2.0 * pairs + 4.0 * ROUGH * widened * squares
     whole, most = 8.0 * float(rows.max(initial=0.0)) ** 2, allowed_bytes(KEPT_ROWS)
     together = 8.0 * pairs * (COPIES * (few > 0) + (cells > 1))
     least, hardest = (added(added(values, times=times), calls) for times in (low, high))
     kept = min(1.1 * whole, KEPT_ALWAYS + KEPT_MOST * whole) + min(together, KEPT_BY_SEARCH)
     held = min(KEPT_LEAST * whole, most), min(kept, most)
+    if tried > 1:
+        # Rows that were free at some cost are kept, in single precision.
+        held = held[0], max(held[1], min(whole / 2.0, most))
+    if crowded:
+        fits = 1.0 + sum((1.0 - 1.0 / some) ** 3 * some for some in refitted)
+        hardest = added(hardest, {"product": crowded * tried * fits * float((rows**3).sum())})
+        held = held[0], held[1] + CROWDED_BYTES * float(rows.max(initial=0.0)) ** 2
     trained = float(rows.max(initial=0.0)) * (1.0 - 1.0 / (folds or 1))
     if cells > 1 and trained <= WHOLE_ROWS:
         held = 2.0 * 8.0 * pairs, (3.0 + SEARCHED_ARRAYS * min(CURRENT.get().engine.threads, cells)) * 8.0 * pairs

@@ -313,6 +313,22 @@ def machine(n, **options):
     return lambda: kerntest.train_svm(rows_of(n), "side", **{"exclude": "wave"} | options)
 
 
+def test_of_classes_that_overlap_in_all_columns_systems_may_grow_with_the_rows(counted):
+    rows = pd.DataFrame(normal(2400, 10), columns=[f"c{place}" for place in range(10)])
+
+    def run(told, **options):
+        return lambda: kerntest.train_svm(rows.assign(side=told), "side", **options)
+
+    crowd, curve = np.random.default_rng(1).random(2400) < 0.1, rows["c0"] ** 2 + rows["c1"] > 1.0
+    low, high = counted("product", run(np.where(crowd, "rare", "usual")))
+    assert high - low > 2.0 * 2400**3
+    # Every fold takes its own, and so does each cost that is tried for a hard margin.
+    folds = counted("product", run(np.where(crowd, "rare", "usual"), cv=5))
+    assert folds[1] == pytest.approx((1 + 5 * 0.8**3) * high, rel=0.1)
+    assert counted("product", run(np.where(crowd, "rare", "usual"), hard_margin=True))[1] > 6 * high
+    assert counted("product", run(np.where(curve, "in", "out")))[1] < 0.1 * high
+
+
 def test_a_machine_takes_from_a_few_to_many_values_for_each_pair_of_rows(counted):
     low, high = counted("exp", machine(900))
     assert (low, high) == pytest.approx(((1 + 1.1) * 900**2, (8 + 2) * 900**2))
