@@ -139,7 +139,7 @@ class Comparison:
         # Each test of an explanation takes as long as this one.
         progress = part_of(self.progress, 0, parts_of_explanation(sample)) if self.explain else self.progress
         test = TwoSamples(options, run.engine, progress, sample)
-        verdict = verdict_of(test, family)
+        verdict = verdict_of(test, family, lone_values(*used))
         twice = pooled.all_equal or is_one_twice(pooled)
         sized, explanation = self.sized(test, verdict, family, chooser, twice=twice), None
         # Of clusters and pairs the design knows which rows belong together.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from kerntest.data.diagnostics.dependent_rows import order_warnings
-from kerntest.data.facts import NumberFacts
+from kerntest.data.facts import NumberFacts, lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
@@ -277,7 +278,11 @@ def hsic_test(
         dense=test.dense,
     )
     test = replace(test, points=points, engine=run.engine)
-    verdict = verdict_of(test, family) if statistic == "hsic" else spectral_verdict(test, family, statistic)
+    verdict = (
+        verdict_of(test, family, chain.from_iterable(map(lone_values, groups.tables)))
+        if statistic == "hsic"
+        else spectral_verdict(test, family, statistic)
+    )
     result = independence_result(
         run,
         verdict,

@@ -36,6 +36,7 @@ BlockVariance: TypeAlias = "Callable[[int], float]"
 
 # What helps where relabellings are too few: more of them, if there are no other words.
 MORE, MORE_ROWS = "", "it takes more rows"
+DEGENERATE = "undecided.degenerate_kernel"
 ASYMPTOTIC = (
     "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past well within "
     "the minimum lag of"
@@ -155,9 +156,17 @@ class ExactTest(ABC):
         return None
 
 
-def verdict_of(test: ExactTest, family: Family) -> Verdict:
-    """Judge all members of a family over shared relabellings, or one by the curve that the null names."""
-    return (permutation_verdict if test.options.null == "permutation" else curve_verdict)(test, family)
+def verdict_of(test: ExactTest, family: Family, causes: Iterable[str] = ()) -> Verdict:
+    """Judge all members of a family over shared relabellings, or one by the curve that the null names.
+
+    Of `causes` the first one is the hint where no kernel sees anything: such as a value beside which all others look alike.
+    """
+    try:
+        return (permutation_verdict if test.options.null == "permutation" else curve_verdict)(test, family)
+    except UndecidedError as error:
+        if error.code == DEGENERATE:
+            error.hint = next(iter(causes), error.hint)
+        raise
 
 
 def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
@@ -421,5 +430,5 @@ def degenerate(*kernels: Kernel) -> UndecidedError:
     return UndecidedError(
         f"{subject}: nothing can be tested",
         hint=f"too few different rows do this, or a {cause}",
-        code="undecided.degenerate_kernel",
+        code=DEGENERATE,
     )

@@ -86,8 +86,9 @@ def test_screens_take_gaps_as_columns_of_their_own():
     table = frame(150, 5).drop(columns="kind")
     expected = by_hand(table.assign(kind="a"), float(table["price"].mean())).drop(columns="kind")
     found = {frozenset((one.x, one.y)): one.p_value for one in hsic_pairs(table, missing="indicator").pairs}
+    values = expected.assign(price=table["price"])
     own = frozenset(("price", "price missing"))
-    pairs = {frozenset((one.x, one.y)): one.p_value for one in hsic_pairs(expected).pairs}
+    pairs = {frozenset((one.x, one.y)): one.p_value for one in hsic_pairs(values).pairs}
     del pairs[own]
     assert found == pytest.approx(pairs, rel=1e-9)
     target = hsic_pairs(table, target="price", missing="indicator")
@@ -183,3 +184,22 @@ def test_a_column_of_the_name_that_is_made_is_refused():
     table = frame().rename(columns={"size": "price missing"})
     with pytest.raises(DataError, match="more than one column named 'price missing'"):
         hsic_test(table, x_columns="price,price missing", y_columns="y", missing="indicator")
+
+
+def test_columns_that_lack_values_in_the_same_rows_do_not_depend_for_that_alone():
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(rng.normal(size=(150, 4)), columns=["left", "right", "weight", "age"])
+    table.loc[rng.random(150) < 0.3, ["left", "right"]] = np.nan
+    table.loc[rng.random(150) < 0.2, "weight"] = np.nan
+    found = hsic_pairs(table, missing="indicator")
+    tested = {frozenset((one.x, one.y)): one for one in found.pairs}
+    plain = {frozenset((one.x, one.y)): one.p_value for one in hsic_pairs(table).pairs}
+    assert {pair: tested[pair].p_value for pair in plain} == pytest.approx(plain, rel=1e-9)
+    # Gaps against values: not against gaps, and not against values of columns with the same gaps.
+    gaps = [pair for pair in tested if pair not in plain]
+    assert all(sum(name.endswith(" missing") for name in pair) == 1 for pair in gaps)
+    assert frozenset(("left missing", "right")) not in tested
+    assert frozenset(("left missing", "weight")) in tested
+    assert found.tests == len(tested) == 6 + 2 + 2 + 3
+    assert "the same rows have no value in left, right" in found.warnings
+    assert not found.reject

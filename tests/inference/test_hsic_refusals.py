@@ -1,10 +1,11 @@
 """What the independence test refuses, and how it says so."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from two_variables import arrays, frame
 
-from kerntest import hsic_test
+from kerntest import hsic_test, mmd_test
 from kerntest.errors import UndecidedError, UsageError
 
 CURVES = ("moments", "gamma", "spectral", "pearson")
@@ -90,3 +91,16 @@ def test_few_rows_whose_relabellings_all_tie_have_p_value_one():
     x, y = np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 0, 1])
     options = {"kernel_x": "delta", "kernel_y": "delta", "permutations": 4}
     assert 1.0 in [hsic_test(x, y, seed=seed, **options).p_value for seed in range(30)]
+
+
+def test_where_one_value_hides_all_others_the_hint_names_it():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    table.loc[7, "a"] = 1e300
+    for test in (
+        lambda: hsic_test(table, x_columns="a", y_columns="b"),
+        lambda: mmd_test(table[:30], table[30:], columns="a"),
+    ):
+        with pytest.raises(UndecidedError) as refused:
+            test()
+        assert refused.value.hint.startswith("column 'a' is 1e+300 in row 8 of ")

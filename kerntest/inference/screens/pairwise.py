@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -128,7 +128,7 @@ def hsic_pairs(
         Numeric columns to take as categories.
     missing : "drop", "error" or "indicator"
         Each pair uses the rows in which both columns are present; or missing values are refused; or taken as information
-        as in `mmd_test`: whether a column is there is then tested against all others.
+        as in `mmd_test`: whether a column is there is then tested against the values of all others, not its values filled.
     threads : int, optional
     progress : callable, optional
     **csv
@@ -245,13 +245,22 @@ class _Pairs(Screen):
         chosen = check_usable(self.table.select([one for one in self.table.names if one in {*chain(*sides)}]))
         if reading.missing == "error":
             apply_missing(chosen, "error")
-        own: set[tuple[str, str]] = set()
+        own, gaps_told = set[tuple[str, str]](), list[str]()
         if reading.missing == "indicator":
             by = fillings([chosen])
-            chosen = filled(chosen, by)
-            # Whether a column has gaps is tested against all others.
             added = {name: presence_name(name) for name, value in by.items() if value is not None}
-            own = {*added.items(), *((gaps, name) for name, gaps in added.items())}
+            # Where a column has gaps is tested against the values of all others, but for those with the same gaps.
+            rows = {name: chosen[name].missing.tobytes() for name in added}
+            own = {(one, added[other]) for one, other in product(added, repeat=2) if rows[one] == rows[other]}
+            own |= {(gaps, one) for one, gaps in own} | {
+                (one, gaps) for one in added.values() for gaps in added.values()
+            }
+            # Values are tested where they are: what fills gaps in the same rows of two columns would make them depend.
+            values = {name: chosen[name] for name in added}
+            chosen = filled(chosen, by)
+            chosen = replace(chosen, columns=tuple(values.get(one.name, one) for one in chosen.columns))
+            together = [[name for name in added if rows[name] == one] for one in dict.fromkeys(rows.values())]
+            gaps_told = [f"the same rows have no value in {listed(names)}" for names in together if len(names) > 1]
             sides = [
                 [*side, *(gaps for name, gaps in added.items() if name in side and name != target)] for side in sides
             ]
@@ -265,7 +274,7 @@ class _Pairs(Screen):
             )
         self.columns = [column for column in chosen.columns if reasons[column.name] is None]
         told = {one: reason for one, reason in reasons.items() if reason is not None}
-        self.left_out, self.warnings = tuple(told), (*chosen.warnings, *told_of_left_out(told))
+        self.left_out, self.warnings = tuple(told), (*chosen.warnings, *gaps_told, *told_of_left_out(told))
         place = {column.name: k for k, column in enumerate(self.columns)}
         left, right = ([place[one] for one in side if one in place] for side in sides)
         pairs = (
