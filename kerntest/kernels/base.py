@@ -250,7 +250,7 @@ class Pairs(ABC):
     # Whether squared distances were found as |x|^2 + |y|^2 - 2<x, y>.
     expanded = False
     # Values by which a kernel finds those of half its bandwidth, see `halve_bandwidths`.
-    halved: dict[Hashable, tuple[float, float, Array]] | None = None
+    halved: dict[Hashable, tuple[float, Array, float | None]] | None = None
 
     def __init__(self, x: Points, y: Points, shape: tuple[int, ...]) -> None:
         self.x, self.y, self.shape = x, y, shape
@@ -379,10 +379,13 @@ class Pairs(ABC):
         """
         if self.halved is None or not squarings:
             return compute()
-        wide, smallest, known = self.halved.get(kind, (0.0, 0.0, None))
+        wide, known, least = self.halved.get(kind, (0.0, None, None))
         share, halvings = math.frexp(wide / bandwidth)
+        smallest: float | None = None
         if known is not None and share == 0.5 and 1 <= halvings <= MOST_HALVINGS + 1:
             values = known
+            # Of the last of a family nobody asks.
+            smallest = float(values.min(initial=1.0)) if least is None else least
             for _ in range((halvings - 1) * squarings):
                 # No power falls below the smallest normal number: arithmetic with such is slow.
                 if smallest < SMALLEST_BASE:
@@ -391,9 +394,8 @@ class Pairs(ABC):
                 smallest *= smallest
         else:
             values = compute()
-            smallest = float(values.min(initial=1.0))
         values.flags.writeable = False
-        self.halved[kind] = bandwidth, smallest, values
+        self.halved[kind] = bandwidth, values, smallest
         return values
 
 

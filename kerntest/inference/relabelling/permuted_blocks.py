@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from kerntest.inference.family import Family
 
-# Rows of a tile. Smaller ones would stay in the second-level cache, and threads would wait for the interpreter (measured).
-TILE = 400
+# Rows of a tile. Smaller ones would stay in the second-level cache, and many threads would wait for the interpreter.
+TILE = 640
 # Relabellings of blocks, and of all rows, that are summed by one product.
 TOGETHER, TOGETHER_ROWS = 1024, 256
 
