@@ -402,3 +402,12 @@ def test_columns_that_depend_on_one_another_stand_together_in_a_large_map():
     assert np.count_nonzero(np.diff(groups[order])) == 3
     # A small one keeps the order of the table.
     assert by_similarity(effect[:12, :12]) == list(range(12))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_a_legend_hides_no_bars_and_no_rows(columns):
+    rng = np.random.default_rng(4)
+    _, figure = drawn_by(mmd_test, *rng.normal(size=(2, 60, columns)), render=True, permutations=50)
+    for axis in panels(figure):
+        drawn, told = axis.get_window_extent(), axis.get_legend().get_window_extent()
+        assert told.y1 <= drawn.y0

@@ -21,7 +21,7 @@ from kerntest.inference.sides import names_apart
 from kerntest.kernels.base import Points
 from kerntest.matrices.expansion import sum_of_kernels
 from kerntest.report import panels
-from kerntest.report.panels import COLOUR_X, COLOUR_Y, LEGEND, NEUTRAL, draw_curve, named, write_title
+from kerntest.report.panels import COLOUR_X, COLOUR_Y, NEUTRAL, draw_curve, legend_below, named, write_title
 from kerntest.report.summaries.words import number, percent, shortened_kernel
 from kerntest.report.write import ROW_FORMATS, STANDARD_OUTPUT, check_writable, open_rows, written_together
 
@@ -142,7 +142,7 @@ def draw_null(axis: Any, analysis: Any, *, statistic: str, title: str, noun: str
     axis.set(xlabel=name, ylabel="density", xmargin=0.06, ylim=(0, None))
     write_title(axis, title)
     axis.locator_params(axis="x", nbins=5)
-    axis.legend(**LEGEND)
+    legend_below(axis, axis.get_legend_handles_labels()[0], ncols=2)
 
 
 def null_curve(null: Null) -> tuple[Array, Array]:
@@ -206,7 +206,7 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
         _draw_samples(axis, both, sample.sizes, panels.bin_edges(values), names, xlabel=told)
         axis.axvline(0.0, color="black", linewidth=0.8)
         write_title(axis, "Left: more typical of Y. Right: more typical of X")
-        axis.legend(**LEGEND)
+        legend_below(axis, axis.get_legend_handles_labels()[0], ncols=2)
         return
     count = LINE_POINTS if len(sample.names) == 1 else MAP_POINTS
     scaled = np.stack([_span(column, count) for column in sample.points.numeric.T])
@@ -232,7 +232,7 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
             style = {"marker": marker, "color": colour, "edgecolor": "white", "linewidth": 0.4}
             axis.scatter(*own[:, panels.evenly(own.shape[1])], s=16, label=name, **style)
         panels.draw_bar(axis, drawn, "witness function", ticks=panels.matplotlib("ticker").MaxNLocator(6))
-        axis.legend(**LEGEND)
+        legend_below(axis, axis.get_legend_handles_labels()[0], ncols=2)
     for which, name, limits in zip("xy", sample.names, ends, strict=False):
         _set_axis(axis, which, name, limits, is_date=analysis.tables[0][name].kind == "date")
     write_title(axis, "Above 0: X is denser. Below: Y is")
