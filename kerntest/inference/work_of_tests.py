@@ -54,7 +54,7 @@ DRAWN_ENTRIES, LABEL_ENTRIES, UNEVEN_ENTRIES = 60.0, 30.0, 6.0
 # while they are judged, and of vectors while a matrix is multiplied with them.
 BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, COPIES, COPIES_OF_TERMS = 1.1, 3, 4, 4, 2, 4.0, 9.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
-TILE_BYTES = 2**22
+TILE_BYTES = 2**24
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 24.0
 # A piece of a file, and each of its columns.

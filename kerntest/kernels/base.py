@@ -185,7 +185,7 @@ class Points:
 class SentPoints(Points):
     """Rows on a GPU. What is derived from them is derived in this process, and sent."""
 
-    scale = 8
+    scale = 5
 
     def __init__(self, here: Points, numeric: Array, engine: Engine) -> None:
         super().__init__(numeric, engine.send(here.codes), here.expandable)

@@ -170,8 +170,8 @@ def _tile(kernel: Kernel, points: Points, centring: Centring | None, rows: slice
 
 # Lags
 
-# Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
-TILE_ENTRIES = 2**16
+# Entries of one tile, whose arrays take a megabyte each.
+TILE_ENTRIES = 2**17
 # Entries of a block over all matrices that are held together: their transforms take 64 MB.
 HELD_ENTRIES = 2**23
 # Up to this many numeric columns, summing squared differences column by column beats a matrix product, which must
