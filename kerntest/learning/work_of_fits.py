@@ -55,7 +55,9 @@ LARGE_SPECTRUM, SMALL_ROWS = 0.35, 100.0
 JUDGED, FEATURE_ARRAYS = 3.0, 8.0
 # Sweeps of the search for sources over all pairs; steps of a climb when its densities are chosen, of the descent on HSIC;
 # and how often two Gaussian sources are permuted.
-SWEEPS, CLIMBS, DESCENTS, RELABELLED = (2.5, 10.0), (1.0, 30.0), (5.0, 30.0), 50.0
+SWEEPS, CLIMBS, DESCENTS, RELABELLED = (3.5, 11.0), (1.0, 100.0), (5.0, 30.0), 100.0
+# Columns of features that each source has, with copies, by the likelihood and by HSIC: long tails take more.
+SOURCE_COLUMNS = (10.0, 50.0), (80.0, 340.0)
 # Bytes for each entry of a matrix that is decomposed.
 DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
 # Cubes of the landmarks of canonical pairs, of which each side has two eigendecompositions; arrays of them that are held.
@@ -255,20 +257,21 @@ def cost_of_sources(n: int, columns: int, count: int, *, contrast: str, searches
     pairs, m = 0.5 * count * (count - 1), float(count)
     seen, densities = float(min(n, rotations.SEARCHED_ROWS)), 2.0 * rotations.ANGLES
     grid = {"fft": 4.0 * rotations.GRID, "exp": 2.0 * rotations.GRID}
-    pair = added(added(grid, {"entry": 30.0 * seen, "gather": 2.0 * seen}, times=densities), {"call": 60.0})
+    pair = added(added(grid, {"entry": 22.0 * seen, "gather": 2.0 * seen}, times=densities), {"call": 250.0})
     white = {"product": n * columns * (columns + 2.0 * m), "entry": 6.0 * n * columns}
     # A density of each column for one choice of its smoothness, by some Newton steps on the grid; the rows in one step of a
     # climb; and a step of the descent on HSIC.
     r = 24.0
     density = added({"product": rotations.POINTS * r * r, "exp": rotations.POINTS}, times=6.0 * m)
-    density = added(density, {"call": 150.0})
+    density = added(density, {"call": 60.0 * m})
     choices = float(len(rotations.WIDTHS) * len(rotations.DEVIATIONS))
     climbed = {"entry": 30.0 * n * m, "gather": 6.0 * n * m, "product": n * m * m, "call": 50.0}
     step = added({"exp": 20.0, "entry": 60.0, "product": 800.0 + 800.0 * m}, {"call": 100.0 / (n * m)}, times=n * m)
     told = added(
         {"product": 2.0 * 40.0**2 * n * (columns + m)}, {"product": 2.0 * 40.0**2 * n * (columns**2 + m**2)}, times=0.5
     )
-    turned = added({"product": 4.0 * 12.0**2 * n, "exp": 24.0 * n}, {"call": 500.0}, times=pairs)
+    # Factors of both columns of a pair, and their correlations.
+    turned = added({"product": 2000.0, "entry": 3000.0, "exp": 60.0}, {"call": 2500.0 / n}, times=pairs * n)
     # Gaussian sources: each pair is permuted until that is sure, and each search climbs on its own.
     permuted = added(
         {"gather": 12.0 * n, "entry": 40.0 * n, "product": 24.0**2 * n, "call": 20.0}, times=pairs * RELABELLED
@@ -286,8 +289,8 @@ def cost_of_sources(n: int, columns: int, count: int, *, contrast: str, searches
         )
         for most in (0, 1)
     )
-    held = 8.0 * n * (4.0 * (columns + m) + (60.0 if contrast == "likelihood" else 80.0 * m))
-    return _cost(contrast, f"{count:,} sources of {n:,} rows", low, high, held)
+    held = (8.0 * n * (4.0 * (columns + m) + each * m) for each in SOURCE_COLUMNS[contrast == "hsic"])
+    return _cost(contrast, f"{count:,} sources of {n:,} rows", low, high, *held)
 
 
 def cost_of_pairs(
