@@ -46,7 +46,7 @@ SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 NEEDED = 0.65
 # Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
-USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 30.0, 50.0, 1500.0, 8.0
+USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 150.0, 50.0, 1500.0, 8.0
 # Steps over the entries of relabellings that are drawn, of their labels for each kernel, and of tiles of blocks of
 # several sizes.
 DRAWN_ENTRIES, LABEL_ENTRIES, UNEVEN_ENTRIES = 60.0, 30.0, 6.0
@@ -273,7 +273,11 @@ def _by_shifts(
         works.append(added(work_of_values(whole, points), line, times=times * n**2 / 2))
         terms_kept = max([terms_kept, *(len(terms(one)) for one in whole if len(whole) > 1)])
         # Transforms of those that are correlated, beside all factors.
-        columns += sum(own.values()) + (1.0 + times) * max((own[pair[side]] for pair in correlated), default=0.0)
+        columns += (
+            sum(own.values())
+            + COPIES * sum(own[place] for place in thin)
+            + (1.0 + times) * max((own[pair[side]] for pair in correlated), default=0.0)
+        )
     first, second = (len({pair[side] for pair in lined}) for side in (0, 1))
 
     def held(threads: int) -> float:
@@ -319,11 +323,11 @@ def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: St
 def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool, sets: int = 1) -> Work:
     """Return what a screen of pairs of columns takes: those over the same rows in squares, those over rows of their own alone."""
     entries, alone = float(n) ** 2 / 2, min(pairs, sets - 1)
-    squares = -(-(pairs - alone) // TOGETHER**2)
-    on_a_side = min(columns, TOGETHER) * squares
-    lines = (min(squares, 1) + orders * columns * min(squares, 1) if target else (1 + orders) * on_a_side) + (
-        1 + orders
-    ) * alone
+    # Of a square of many columns those of each part are done once for every part before and after.
+    shared, parts = pairs > alone, -(-columns // TOGETHER)
+    lines = (
+        shared * (1.0 + orders * columns if target else (1 + orders) * columns * (parts + 1) / 2) + (1 + orders) * alone
+    )
     transformed = shifts.transform_work(shifts.circle_length(n))
     line = {"product": 3.0, "exp": 1.0, "entry": 3.0 + LINED_ENTRIES, "fft": transformed}
     thin = {"exp": n * USUAL_RANK, "product": n * USUAL_RANK**2, "call": CALLS_OF_COLUMN * USUAL_RANK}
@@ -384,7 +388,7 @@ def blocked_bytes(n: int, matrices: int, permutations: int, tiles: int, cosets: 
     """
     blocks = min(n, BLOCKS)
     relabelled = permutations * (8.0 * matrices * (1.0 + 1.0 / 3.0) + blocks / cosets)
-    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 24.0 * TILE**2 * tiles
+    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 24.0 * min(TILE, n) ** 2 * tiles
 
 
 def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics.dependent_rows import counters
 from kerntest.engines.engine import one_blas_thread
-from kerntest.engines.plan import taken_by_rows, tell
+from kerntest.engines.plan import count_wanted, taken_by_rows, tell
 from kerntest.errors import UsageError, either
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
@@ -109,6 +109,9 @@ class Screen(RunOfTest):
 
     def plan(self, columns: int, step: str, held: float, work: Work) -> None:
         """Tell what the rows of so many columns will take beside themselves, or refuse to."""
+        if count_wanted(self.n):
+            # What every pair needs, loaded before it is told what the program takes.
+            import scipy.linalg  # noqa: F401, PLC0415 - small tests of other kinds load none
         need = taken_by_rows(self.n, columns) + held
         tell(
             "hsic",
