@@ -247,8 +247,12 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
         for name, said in [(one, said) for one in options for said in odd if str(error).endswith(f"{said} {one!r}")]:
             close = suggest(name, [one for one in parameters if one != name])
             meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
-            told = f"{function.__name__}() {said} {name!r}"
-            raise UnknownArgumentError(told, hint=f"did you mean {' or '.join(meant)}?" if meant else about) from None
+            told, elsewhere = (
+                f"{function.__name__}() {said} {name!r}",
+                called_elsewhere(name, options[name], parameters),
+            )
+            hint = elsewhere or (f"did you mean {' or '.join(meant)}?" if meant else about)
+            raise UnknownArgumentError(told, hint=hint) from None
         for name, value in [*zip(parameters, args, strict=False), *options.items()]:
             annotation = str(parameters[name].annotation) if name in parameters else "Any"
             known = [_TYPES.get(kind, _TYPES["str"]) for kind in annotation.split(" | ")]
@@ -258,6 +262,22 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
             message = f"{name} must be {wanted}, not {shown_argument(value)}"
             raise UsageError(message, hint=about, code=f"usage.{name}") from error
         raise
+
+
+def called_elsewhere(name: str, value: object, known: Iterable[str]) -> str:
+    """Return what an option of other libraries is called here, if it is among those that are known."""
+    number = float(value) if isinstance(value, Real) and float(value) > 0 else None
+    width = option("bandwidth", None if number is None else float(f"{1 / math.sqrt(2 * number):.6g}"))
+    names = {
+        "gamma": ("bandwidth", f"a Gaussian kernel has the bandwidth 1 / sqrt(2 gamma) here: {width}"),
+        "alpha": ("lambda", f"it is {option('lambda', value)} here"),
+        **dict.fromkeys(("sigma", "length_scale"), ("bandwidth", f"it is {option('bandwidth', value)} here")),
+        **dict.fromkeys(
+            ("degree", "coef0"), ("kernel", f"it is part of the kernel: {option('kernel', 'polynomial(3)')}")
+        ),
+    }
+    ours, told = names.get(name, ("", ""))
+    return told if ours in {one.strip("-_") for one in known} else ""
 
 
 def shown_argument(value: object) -> str:

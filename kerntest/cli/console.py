@@ -24,7 +24,7 @@ import click
 
 from kerntest.cli.manual import DocumentedGroup
 from kerntest.cli.options import see_help
-from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, suggest
+from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, called_elsewhere, suggest
 from kerntest.report.summaries.words import visible
 
 ProgressCallback = Callable[[int, int], None]
@@ -216,6 +216,8 @@ def _from_click(error: click.ClickException) -> KerntestError:
         commands = ctx.command.documented() if isinstance(ctx.command, DocumentedGroup) else {}
         if owner := next((owner for owner, command in commands.items() if name in _option_names(command)), None):
             see = f"it stands after the command: `{ctx.command_path} {owner} ... {name}`"
+        elif elsewhere := called_elsewhere(name.lstrip("-"), None, _option_names(ctx.command)):
+            see = elsewhere
         elif close := suggest(
             name.lstrip("-"), list(plain := {one.lstrip("-"): one for one in _option_names(ctx.command)})
         ):

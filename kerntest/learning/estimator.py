@@ -251,7 +251,13 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             warn_of([f"the columns of X have {has}, and those of the fit had {had}: they are taken in their order"])
         labelled = _labelled(table, (), TrainingOptions())
         points: Points
-        points, strange = encoder.transform(labelled.features, unknown=self.unknown)
+        try:
+            points, strange = encoder.transform(labelled.features, unknown=self.unknown)
+        except DataError as error:
+            if error.code == "data.unknown_level":
+                # A fold of scikit-learn's that lacks a category shows no more of an error.
+                error.add_note(f"hint: {error.hint}")
+            raise
         warn_of([one.told("X", "the model") for one in strange])
         self._told_of_outside(model, points, "X")
         return points

@@ -128,3 +128,20 @@ def test_values_in_place_of_names_and_files_lead_to_the_classes(folder, values):
         with pytest.raises(UsageError, match=r"^data must be text or a path, not a \w+$") as told:
             apply(folder / model, values)
         assert told.value.hint == f"{way} takes arrays and frames"
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: kerntest.SVM(gamma=2), "the bandwidth 1 / sqrt(2 gamma) here: bandwidth=0.5"),
+        (lambda: kerntest.KernelRidge(alpha=0.1), "it is lambda_=0.1 here"),
+        (lambda: kerntest.KernelRidge(length_scale=3), "it is bandwidth=3 here"),
+        (lambda: kerntest.train_svm(DATA, "c", degree=3), "kernel='polynomial(3)'"),
+        # It has no lambda.
+        (lambda: kerntest.SVM(alpha=1.0), "help(kerntest.SVM) says what it takes"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_ours(call, hint):
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert hint in caught.value.hint

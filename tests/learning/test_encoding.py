@@ -224,7 +224,7 @@ def test_categories_are_compared_by_what_they_mean_in_any_column(table):
     model = levels_model(table, "1", "2.0", "1e1", "x", categorical="a")
     assert places(model.predict(table("a", "2", "1.0", "10"))) == [2, 1, 3]
     assert places(applied(model, table("a", "2", "1.0", "x"), block=1)) == [2, 1, 4]
-    with pytest.raises(DataError, match=r"new\.csv, line 3: column 'a' holds '3', unknown to the model, in 1 row$"):
+    with pytest.raises(DataError, match=r"new\.csv, line 3: column 'a' holds '3', unknown to the model, in 1 row\n"):
         model.predict(table("a", "2", "3"))
 
 

@@ -327,3 +327,13 @@ def test_a_target_of_one_column_is_a_target():
         found = SVM(task="regress").fit(X, y).predict(NEW)
         np.testing.assert_allclose(found, SVM(task="regress").fit(X, NUMBERS).predict(NEW), rtol=0, atol=1e-9)
     assert KernelRidge(0.4).fit(X, NUMBERS[:, None]).predict(NEW).shape == (20,)
+
+
+def test_a_fold_that_lacks_a_category_has_a_score_with_the_option_that_its_warning_names():
+    """As `kerntest predict` refuses and takes it; the warning of scikit-learn shows the hint."""
+    frame = pd.DataFrame({"a": np.sin(np.arange(60)), "c": ["x"] * 30 + ["y"] * 29 + ["z"]})
+    y = frame.a > 0
+    with pytest.warns(UserWarning, match="unknown='ignore'"):
+        assert np.isnan(cross_val_score(SVM(), frame, y)).tolist() == [False] * 4 + [True]
+    with pytest.warns(UserWarning, match="taken as different from every known value"):
+        assert (cross_val_score(SVM(unknown="ignore"), frame, y) > 0.5).all()

@@ -57,7 +57,8 @@ class KernelPCA(KpcaOptions, Transformer[KpcaModel, KpcaFit]):
     seed : int
     threads : int, optional
     unknown : "error" or "ignore"
-        What to do with categories of new rows that no training row had: "ignore" takes them as different from all others.
+        What to do with categories of new rows that no training row had: "ignore" takes them as different from all others,
+        as `kerntest predict --unknown ignore` does, and as folds need that lack one.
 
     Examples
     --------
