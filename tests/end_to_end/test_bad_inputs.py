@@ -156,7 +156,7 @@ MISTAKES = {
             "must be NAME<NUMBER, with <, <=, > or >=, not 'accuracy'",
             "quote it for the shell",
         ),
-        ("svm d.csv --target y --fail-on accuracy==1", "must be NAME<NUMBER", "quote"),
+        ("svm d.csv --target y --fail-on accuracy==1", "must be NAME<NUMBER", "a number is below or above a limit"),
         ("svm d.csv --target y --fail-on accuracy<nan", "must be NAME<NUMBER", "quote"),
         ("svm d.csv --target y --fail-on reject", "must be NAME<NUMBER", "quote"),
         (
