@@ -409,3 +409,24 @@ def test_gaps_that_are_information_go_with_their_side(tmp_path):
     np.testing.assert_allclose(*written, atol=1e-9)
     with raises(UsageError, "does not see whether a value of 'y2' is there", "usage.missing"):
         train_cca(table, x_columns=x, y_columns=y, missing="indicator", kernel="linear")
+
+
+def test_a_model_tells_the_correlations_of_rows_left_out(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    result = train_cca(frame, x_columns="a", y_columns="b,c", output=tmp_path / "m.kt", components=1)
+    report = inspect_model(tmp_path / "m.kt")
+    assert report.correlations_left_out == (result.pairs[0].left_out,)
+    assert f"{result.pairs[0].left_out:.2g} on rows left out in folds" in report.summary()
+
+
+@pytest.mark.parametrize(("given", "lambdas"), [({}, "the largest that is tried"), ({"lambda_": 0.1}, "--")])
+def test_folds_without_a_pair_are_told_as_such(given, lambdas):
+    """One row alone makes a side vary: without it there is nothing to go with."""
+    frame = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40) == 7}).astype(float)
+    with pytest.warns(KerntestWarning, match="without the rows of one of 5 folds there is no pair"):
+        result = train_cca(frame, x_columns="a", y_columns="b", kernel="linear", **given)
+    assert result.correlation is None
+    assert (lambdas in " ".join(result.warnings)) == (not given)
+    assert "without those of a fold there is no pair" in " ".join(result.summary().split())
+    assert "as given" not in result.summary()

@@ -438,6 +438,8 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
             "associations_y": of_y,
         }
         warnings = [] if test is not None else _told_of_chance(judged, len(fit.scores), chosen=bool(fit.cells))
+        if fit.folds and not fit.left_out:
+            warnings.append(_told_of_folds(fit.folds, given=self.options.lambda_ is not None))
         return Judgement(fields, partial(pair_panels, scores=drawn), warnings)
 
 
@@ -448,6 +450,13 @@ def _told_of_chance(correlation: float | None, n: int, *, chosen: bool) -> list[
         return []
     told = f"a correlation of {number(correlation, 3)} on {n:,} rows left out can be chance, which alone gives up to {reach:.2g}"
     return [f"{told}: more rows tell more, and {option('test-fraction', 0.3)} gives a p-value"]
+
+
+def _told_of_folds(folds: int, *, given: bool) -> str:
+    """Return the warning about folds without whose rows one side does not vary along the other."""
+    chosen = "" if given else ", and lambda is the largest that is tried"
+    way = option("cv", 2) if folds > 2 else option("cv", folds + 3)
+    return f"without the rows of one of {folds} folds there is no pair: no correlation of rows left out{chosen}; {way} makes other folds"
 
 
 def _table(X: Any, letter: str) -> Table:

@@ -74,7 +74,8 @@ class CcaModel(FittedModel):
     """Pairs of functions f_j of x and g_j of y, each of mean 0 and variance 1 over the training rows.
 
     Those of x are the expansion, those of y `y_coefficients` and `y_intercepts` of another kernel over the same centres, rows
-    with the columns of both. `lambda_` is the penalty as a share of the variance of each side.
+    with the columns of both. `lambda_` is the penalty as a share of the variance of each side, `left_out` are the correlations of
+    rows left out in folds.
     """
 
     y_kernel: Kernel
@@ -82,6 +83,7 @@ class CcaModel(FittedModel):
     y_intercepts: Annotated[Array, 1]
     lambda_: float
     correlations: Annotated[Array, 1]
+    left_out: tuple[float, ...] = ()
     KIND: ClassVar[str] = "cca"
     CALLED: ClassVar[str] = "canonical correlations"
 
@@ -97,6 +99,7 @@ class CcaModel(FittedModel):
                 == len(self.y_intercepts),
                 "its functions of y and its centres do not fit together": self.of_y.flaw(),
                 "lambda must not be negative": self.lambda_ < 0,
+                "it has more correlations left out than pairs": len(self.left_out) > len(self.correlations),
             }
         )
 
@@ -429,6 +432,7 @@ def fit_pairs(rows: TrainingRows, options: CcaOptions, progress: Progress | None
         y_intercepts=of_y.intercepts,
         lambda_=float(share),
         correlations=pairs.correlations(search.every),
+        left_out=tuple(left_out[:there].tolist()),
     )
     warnings = []
     if there < options.components:
@@ -440,7 +444,7 @@ def fit_pairs(rows: TrainingRows, options: CcaOptions, progress: Progress | None
         pairs.singular,
         penalties,
         tuple((one, float(held[0])) for one, (_, held) in tried.items() if len(held) and options.lambda_ is None),
-        tuple(left_out[:there].tolist()),
+        model.left_out,
         held * signs[0],
         search.folds,
         tuple(warnings),

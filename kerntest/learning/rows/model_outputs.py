@@ -416,6 +416,7 @@ class VariateColumns(ComponentColumns):
         return {
             "lambda_": model.lambda_,
             "correlations": tuple(model.correlations.tolist()),
+            "correlations_left_out": model.left_out,
             "columns_x": model.columns_of("x"),
             "columns_y": model.columns_of("y"),
             "kernel": "; ".join(map(str, model.kernels)),

@@ -370,7 +370,7 @@ class ModelReport(Result):
     mixing : tuple of tuple of float
         Of independent sources: for each column by how much it changes with each source, in its own units.
     correlations : tuple of float
-        Of canonical correlations, on the training rows, and
+        Of canonical correlations, on the training rows; `correlations_left_out` are those of rows left out in folds, and
     columns_x, columns_y : tuple of str
         the columns of each side.
     bytes : int
@@ -404,6 +404,7 @@ class ModelReport(Result):
     correlations: tuple[float, ...] = ()
     columns_x: tuple[str, ...] = ()
     columns_y: tuple[str, ...] = ()
+    correlations_left_out: tuple[float, ...] = ()
     bytes: int
     sha256: str
 
@@ -438,6 +439,8 @@ def model_summary(report: ModelReport) -> words.Summary:
         correlations = words.name_list([words.number(one, 2) for one in report.correlations])
         told += [("x", words.name_list(report.columns_x)), ("y", words.name_list(report.columns_y))]
         told += [("pairs", f"{len(report.correlations):,}: correlations {correlations} on the training rows")]
+        left_out = words.name_list([words.number(one, 2) for one in report.correlations_left_out])
+        told += [("", left_out and f"{left_out} on rows left out in folds")]
         told += [("lambda", words.number(report.lambda_ or 0.0))]
     elif report.lambda_ is not None:
         intervals = "yes" if report.intervals else f"no; it was fitted with {option('intervals', False)}"

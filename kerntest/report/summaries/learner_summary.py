@@ -474,11 +474,14 @@ def cca_summary(result: CcaResult) -> words.Summary:
     table = ResultTable(
         (("pair", "word"), *headings, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Correlations:", left
     )
-    how = f"chosen from {len(result.lambdas):,} by {result.folds} folds" if result.lambdas else "as given"
+    how = f", chosen from {len(result.lambdas):,} by {result.folds} folds" if result.lambdas else ", as given"
+    if result.folds and result.pairs[0].left_out is None:
+        # None was chosen: without some fold there was no pair.
+        how = ""
     lines = [
         ("x", name_list(result.columns_x)),
         ("y", name_list(result.columns_y)),
-        ("lambda", f"{number(result.lambda_)} of the variance of each side, {how}"),
+        ("lambda", f"{number(result.lambda_)} of the variance of each side{how}"),
     ]
     title = "Canonical correlations" if result.kernel_x.endswith("linear") else "Kernel canonical correlations"
     return learner_summary(result, title, lines, cca_sentence(result), tables=(table,))
@@ -487,9 +490,8 @@ def cca_summary(result: CcaResult) -> words.Summary:
 def cca_sentence(result: CcaResult) -> str:
     """Return how the first pair goes together on rows that it was not fitted to, as a sentence."""
     if result.correlation is None:
-        told = (
-            f"{number(result.pairs[0].train)} on the training rows, which says nothing: there are too few to hold out"
-        )
+        why = "without those of a fold there is no pair" if result.folds else "there are too few to hold out"
+        told = f"{number(result.pairs[0].train)} on the training rows, which says nothing: {why}"
         return f"Functions of x and of y have correlation {told}."
     p_value = "" if result.p_value is None else f" (p = {number(result.p_value, 2)})"
     rows = _part_rows(result) if result.n_test else f"rows left out in {result.folds} folds"
