@@ -7,21 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kerntest.data.column_types import as_text
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
-from kerntest.data.diagnostics.dependent_rows import (
-    alike_neighbours,
-    case_column,
-    cases_warning,
-    in_time,
-    series_warning,
-)
+from kerntest.data.diagnostics.dependent_rows import dependent_rows
 from kerntest.data.diagnostics.misleading import misleading
 from kerntest.data.facts import lone_values
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
-from kerntest.errors import UndecidedError, listed, option
+from kerntest.errors import UndecidedError, option
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
@@ -38,7 +31,7 @@ from kerntest.report.summaries.size_summary import margin_warnings
 from kerntest.report.summaries.test_summary import decision_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
@@ -147,7 +140,7 @@ class Comparison:
         repeated = () if apart else repeated_in(used, pooled)
         warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *repeated, *pooled.warnings)
         if verdict.p_value <= options.alpha and sample.design is None:
-            warnings += tuple(_dependent_rows(tables))
+            warnings += tuple(dependent_rows(tables.read, tables.tables))
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(
@@ -208,28 +201,6 @@ class Comparison:
         shifts = ShiftsOfColumns(measure, sample)
         answered = self.asked.answered(law, measure, shifts, alpha, sample.sizes)
         return {"interval": law.interval(effect, measure, alpha)} | answered
-
-
-def _dependent_rows(tables: Groups) -> Iterator[str]:
-    """Yield a warning where rows of one case, which is in one of both tables, are alike, or else rows that are neighbours."""
-    (x, y), sides = tables.read, tables.sides()
-    for side, read in sides:
-        cases = case_column(read, [side.columns], sure=False)
-        if cases is not None and cases.name in x.names and cases.name in y.names:
-            levels = [{*as_text(one[cases.name]).used_levels} for one in (x, y)]
-            if not levels[0] & levels[1]:
-                yield cases_warning(cases.name)
-                return
-    alike = [
-        (names[0], side.name)
-        for side, read in sides
-        if in_time(read) and (names := alike_neighbours(side.columns, read))
-    ]
-    if alike:
-        told = "number stretches of rows, differently in each file, in a column 'stretch'"
-        way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
-        where = listed([name for _, name in alike])
-        yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
 
 
 def two_sample_result(

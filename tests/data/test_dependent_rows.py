@@ -80,6 +80,8 @@ def test_every_command_tells_cases():
     by_cluster = f"{told}, and the test takes rows for independent: cluster='person' relabels them together"
     for columns in (None, "wage,hours"):
         assert by_cluster in mmd_test(x, y, columns=columns).warnings
+    many = panel(100), panel(100, seed=1, first=5000).assign(wage=lambda some: some.wage + 0.5)
+    assert by_cluster in mmd_test(*many, columns="wage,hours", method="features").warnings
     tested = hsic_test(table, x_columns="wage", y_columns="hours")
     assert by_cluster in tested.warnings
     assert not [text for text in tested.warnings if "neighbouring" in text]

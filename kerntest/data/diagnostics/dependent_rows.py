@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.misleading import COUNTS, left_out_with
 from kerntest.data.facts import NumberFacts, counts_rows, explained_share
 from kerntest.errors import either, listed, option
@@ -147,6 +148,28 @@ LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
 # Whole numbers that run from step to step within these are years.
 YEARS = 1500.0, 2200.0
+
+
+def dependent_rows(read: Sequence[Table], tables: Sequence[Table]) -> Iterator[str]:
+    """Yield a warning where rows of one case, which is in one of two tables, are alike, or else rows that are neighbours in time.
+
+    `tables` are those of the columns that are tested, of tables as they were read; their first rows will do.
+    """
+    for one, whole in zip(tables, read, strict=True):
+        cases = case_column(whole, [one.columns], sure=False)
+        if cases is not None and all(cases.name in other.names for other in read):
+            levels = [{*as_text(other[cases.name]).used_levels} for other in read]
+            if not levels[0] & levels[1]:
+                yield cases_warning(cases.name)
+                return
+    both = [(one, whole) for one, whole in zip(tables, read, strict=True) if in_time(whole)]
+    alike = [(names[0], one.name) for one, whole in both if (names := alike_neighbours(one.columns, whole))]
+    if alike:
+        told = "number stretches of rows, differently in each file, in a column 'stretch'"
+        way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
+        yield series_warning(
+            list(dict.fromkeys(name for name, _ in alike)), way_out, listed([name for _, name in alike])
+        )
 
 
 def order_warnings(

@@ -15,6 +15,7 @@ import numpy as np
 from kerntest.data import columns as table_columns
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.copies import repeated_rows
+from kerntest.data.diagnostics.dependent_rows import dependent_rows
 from kerntest.data.diagnostics.misleading import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
@@ -394,6 +395,10 @@ class Survey(exact.RunOfTest):
         for source, some in self.engine.map(over_part, parts, self._progress, total=len(self._before)):
             sums[source] += some
         return sums
+
+    def dependent_rows(self) -> Iterator[str]:
+        """Yield what the first rows of two inputs tell of rows that are not independent."""
+        yield from dependent_rows([one.head for one in self._inputs], self._matched()[0])
 
     @property
     def has_others(self) -> bool:
