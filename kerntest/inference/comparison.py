@@ -92,7 +92,7 @@ class Comparison:
         )
         result = partial(two_sample_result, subject=self.subject)
         return block_sums.mmd_by_features(
-            x, y, survey, result, kernel=self.kernel, bandwidth=self.bandwidth, asked=self.asked
+            x, y, survey, result, kernel=self.kernel, bandwidth=self.bandwidth, asked=self.asked, tests=self.tests
         )
 
     def prepared(self, tables: Groups) -> Compared:
@@ -181,7 +181,7 @@ class Comparison:
                 else None
             )
             return {"smallest_shift": shift}
-        if self.tests > 1:
+        if self.tests > 1 and not asked:
             return {}
         effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
         if math.isnan(effect.variance):

@@ -120,7 +120,8 @@ def mmd_test(
     margin : float or str, optional
         The MMD within which the samples count as the same, or a shift as in `min_effect`: `result.margin.verdict` is "same"
         where the upper confidence bound of MMD, at level 1 - alpha, is below it, "differ" where the lower one is above it,
-        else "undecided".
+        else "undecided". Of several samples each pair has its own, at alpha over the number of pairs, and so it has of
+        `min_effect`.
     explain : bool
         Also find the columns that differ, by how much and from what to what, and the most typical rows:
         `result.explanation`. Each column is tested alone, over permutations of blocks, and all others without it for the

@@ -319,9 +319,9 @@ def frame_with(values):
         (lambda: mmd_test(frame_of(), by="group", common=True), UsageError, "common=True is for two", "leave it out"),
         (lambda: mmd_test(frame_of(), by="group", columns="group"), UsageError, "no column of x is left", "columns="),
         (
-            lambda: mmd_test(frame_of(), by="group", min_effect=1),
+            lambda: mmd_test(frame_of(), by="group", witness="rows.csv"),
             UsageError,
-            "min_effect= is about two",
+            "witness= is about two",
             "where=\"group in ('a', 'b')\"",
         ),
         (
@@ -351,13 +351,13 @@ def test_what_cannot_be_compared_is_refused_with_a_way_out(call, error, message,
     assert hint in caught.value.hint
 
 
-def test_the_hint_that_takes_two_groups_works():
+def test_the_hint_that_takes_two_groups_works(tmp_path):
     for values in (["a b", "it's", "c"] * 20, [2007, 2008, 2009] * 20):
         frame = frame_of((20, 20, 20)).assign(**{"my group": values}).drop(columns="group")
         with pytest.raises(UsageError) as caught:
-            mmd_test(frame, by="my group", min_effect=0.1)
+            mmd_test(frame, by="my group", witness=tmp_path / "rows.csv")
         where = eval(caught.value.hint.partition("where=")[2].partition(" takes")[0])
-        assert isinstance(mmd_test(frame, by="my group", min_effect=0.1, where=where), TwoSampleResult)
+        assert isinstance(mmd_test(frame, by="my group", witness=tmp_path / "rows.csv", where=where), TwoSampleResult)
 
 
 def test_what_is_computed_of_groups_hangs_neither_on_threads_nor_on_their_order():

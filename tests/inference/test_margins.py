@@ -284,10 +284,7 @@ def test_bad_margins_are_refused(options, message):
         mmd_test(*normals(20), **options)
 
 
-def test_a_margin_of_several_samples_or_of_no_number_is_refused():
-    frame = pd.DataFrame({"g": ["a", "b", "c"] * 20, "v": np.arange(60.0)})
-    with pytest.raises(UsageError, match="margin= is about two samples"):
-        mmd_test(frame, by="g", margin=0.1)
+def test_a_margin_in_deviations_of_no_number_is_refused():
     words = pd.DataFrame({"w": ["u", "v", "w", "x"] * 10})
     with pytest.raises(UsageError, match="is one of a column of numbers"):
         mmd_test(words, words[::-1], margin="0.2sd")
@@ -420,3 +417,39 @@ def test_an_undecided_margin_says_how_many_rows_would_decide(shift, margin, rows
     # It is told of an estimate that stays as it is: here of those that are near enough to what they estimate.
     half = float(np.median([rows for _, rows in sorted(told)[:9]]))
     assert enough / 1.5 < half < enough * 1.5
+
+
+@pytest.mark.parametrize("method", ["exact", "features"])
+def test_pairs_of_several_samples_have_verdicts_that_hold_together(method):
+    rng = np.random.default_rng(8)
+    groups = {"a": rng.normal(size=300), "b": rng.normal(size=250), "c": rng.normal(2.0, size=220)}
+    frame = pd.DataFrame([(name, one) for name, values in groups.items() for one in values], columns=["g", "v"])
+    how = {"kernel": "gaussian(1)", "scale": "none", "method": method, "threads": 1}
+    found = mmd_test(frame, by="g", margin=0.22, **how)
+    pairs = {(pair.x, pair.y): pair.margin for pair in found.pairs}
+    # Each bound as of two samples at a third of alpha.
+    for (x, y), margin in pairs.items():
+        alone = mmd_test(groups[x], groups[y], margin=0.22, alpha=0.05 / 3, **how).margin
+        bounds = [[one.lower_bound, one.upper_bound] for one in (margin, alone)]
+        # Features divide by roots of the eigenvalues of a kernel matrix.
+        assert_close(*bounds, condition=1 if method == "exact" else 1000)
+    assert {pair: one.verdict for pair, one in pairs.items()} == {
+        ("a", "b"): "same",
+        ("a", "c"): "differ",
+        ("b", "c"): "differ",
+    }
+    assert (found.margin.verdict, found.margin.same, found.margin.differ, found.margin.undecided) == ("differ", 1, 2, 0)
+    assert found.decision.startswith(
+        "Within 0.22 the same in 1 of 3 pairs, different in 2, undecided in 0 (each at alpha / 3)."
+    )
+    assert mmd_test(frame[frame.g != "c"], by="g", margin=0.22, **how).margin.verdict == "same"
+
+
+def test_pairs_of_several_samples_have_a_smallest_effect():
+    rng = np.random.default_rng(9)
+    frame = pd.DataFrame({"g": np.repeat(["a", "b", "c"], 150), "v": rng.normal(size=450) + np.repeat([0, 1, 3], 150)})
+    found = mmd_test(frame, by="g", min_effect="2sd", permutations=200)
+    assert [(pair.x, pair.y) for pair in found.pairs if pair.reject] == [("a", "c")]
+    assert found.reject
+    assert "1 of 3 pairs differs by at least 2sd" in found.decision
+    assert not mmd_test(frame, by="g", min_effect="9sd", permutations=200).reject

@@ -64,7 +64,9 @@ MANUAL = Manual(
         "question: the files are the same if MMD is surely below D, and the chance of saying so of files that are D apart or "
         "more is at most alpha. It is measured by a kernel chosen beforehand, the Gaussian at the median bandwidth unless "
         "--kernel names another, and so are the intervals of MMD and of the effect size, which are given where MMD^2 is above "
-        "four of its standard errors. --fail-on takes same, differ and undecided then, or several with commas.",
+        "four of its standard errors. --fail-on takes same, differ and undecided then, or several with commas. Of several "
+        "groups or files each pair has its own verdict, at alpha over the number of pairs; --fail-on takes these for differ if "
+        "one is, for same if all are.",
         "Nulls": "permutation is exact for any number of rows and judges a whole family of kernels together; its "
         "p-value is at least 1 / permutations. Its relabellings permute 100 to 200 blocks of random rows, so that "
         "each kernel value is computed once, whatever their number; where there are at most 5,000 relabellings of all "

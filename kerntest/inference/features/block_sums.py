@@ -367,8 +367,12 @@ def mmd_by_features(
     kernel: Kernel | str,
     bandwidth: BandwidthOption,
     asked: Asked,
+    tests: int = 1,
 ) -> two_sample_record.TwoSampleResult:
-    """Return the `result` of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
+    """Return the `result` of `mmd_test` with ``method="features"``, one of so many `tests`.
+
+    Cost: O(n M (p + F)) time, M features of F kernels.
+    """
     options = run.options
     # Landmarks are rows of the sample, and others show how far the features are from the kernel.
     with run.over((x, y), run.number + ERROR_ROWS if run.kind == "nystroem" else 0):
@@ -405,7 +409,7 @@ def mmd_by_features(
     first = landmarks if len(sample) > landmarks + ERROR_ROWS // 2 else 0
     others = slice(first, first + ERROR_ROWS)
     errors = two_passes.errors(chosen.features, sample.take(others), chosen.sampled[others])
-    sized = _sized(run.sample, family, blocked[-1], found, options, asked=asked)
+    sized = _sized(run.sample, family, blocked[-1], found, options, asked=asked, tests=tests)
     found = found._replace(warnings=(*two_passes.large_error(f"the {run.features}", errors[1]), *found.warnings))
     rule = f"{family.rule}, on {len(sample):,} sampled rows" if family.thinning else family.rule
     free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
@@ -426,10 +430,17 @@ def mmd_by_features(
 
 
 def _sized(
-    rows: Variable, family: Family, measured: Blocked, found: verdict.Verdict, options: Options, *, asked: Asked
+    rows: Variable,
+    family: Family,
+    measured: Blocked,
+    found: verdict.Verdict,
+    options: Options,
+    *,
+    asked: Asked,
+    tests: int,
 ) -> dict[str, Any]:
     """Return how large the difference is under the kernel that effects are measured by, or the shift that would have been found."""
-    measure, alpha = measured.features.kernel, options.alpha
+    measure, alpha = measured.features.kernel, options.alpha / tests
     if found.p_value > alpha and not any(one is not None for one in asked):
         return {"smallest_shift": smallest_shift(family, measure, rows, measured.n, options=options, alpha=alpha)}
     effect = measured.effect()

@@ -8,6 +8,7 @@ a size, those of the pairs have 2 (k - 1) / k times the entries of the one.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,7 +39,7 @@ from kerntest.inference.work_of_tests import Step, step_of_test
 from kerntest.kernels.elementary import Linear, moved_to_origin
 from kerntest.report import panels
 from kerntest.report.results import record, two_sample_record
-from kerntest.report.results.groups_record import GroupsResult, SamplePair, SampleSize
+from kerntest.report.results.groups_record import GroupsResult, PairsWithinMargin, SamplePair, SampleSize
 from kerntest.report.summaries.groups_summary import groups_sentence
 from kerntest.report.summaries.words import number
 
@@ -117,14 +118,10 @@ def _compared(
     comparison: Comparison, samples: Samples, read: Sequence[Table], warnings: Sequence[str] = ()
 ) -> GroupsResult:
     """Return the tests of all pairs, and of the groups of one table that of all together."""
-    given = {
-        option("witness"): comparison.files and comparison.files.witness,
-    }
-    for name in [*comparison.asked.names(), *(name for name, value in given.items() if value is not None)]:
+    if comparison.files is not None and comparison.files.witness is not None:
         hint = f"{option('where', samples.two)} takes two of them" if samples.two else "give two of them"
-        raise UsageError(
-            f"{name} is about two samples, and there are {len(samples.names)}", hint=hint, code="usage.groups"
-        )
+        said = f"{option('witness')} is about two samples, and there are {len(samples.names)}"
+        raise UsageError(said, hint=hint, code="usage.groups")
     run, pairs, options = comparison.run, samples.pairs, comparison.options
     # So many that two relabellings as extreme as the observed one, it among them, leave the corrected p-value at alpha.
     enough = math.ceil(2 * len(pairs) / options.alpha * (1.0 - 1e-12))
@@ -255,7 +252,7 @@ def _result(
     alpha, run = comparison.options.alpha, comparison.run
     corrected = adjusted([np.nan if pair.p_value is None else pair.p_value for pair, _ in tested], "holm").tolist()
     pairs = [
-        pair if pair.p_value is None else replace(pair, p_adjusted=p, reject=p <= alpha)
+        pair if pair.p_value is None else replace(pair, p_adjusted=p, reject=p <= alpha and _reached(pair))
         for (pair, _), p in zip(tested, corrected, strict=True)
     ]
     # The surest first; equal p-values, of which relabellings give many, by effect size.
@@ -292,6 +289,7 @@ def _result(
         told |= together.fields
         told["warnings"] = (*warnings, *together.fields["warnings"])
     told["warnings"] += tuple(_warnings_of_pairs(made, alpha, told["warnings"]))
+    margin = _within_margin(made)
     rows = [sum(group.n for group in groups)] if samples.by is not None else [group.n for group in groups]
     rule = str(comparison.bandwidth) if together is None else together.rule
     return GroupsResult(
@@ -302,7 +300,8 @@ def _result(
         reference=samples.reference,
         n=sum(group.n for group in groups),
         groups=groups,
-        reject=told["p_value"] <= alpha,
+        reject=told["p_value"] <= alpha and any(map(_reached, made)),
+        margin=margin,
         decision=groups_sentence(
             told["p_value"],
             alpha,
@@ -311,12 +310,29 @@ def _result(
             reference=samples.reference,
             together=together is not None,
             shift=None if rejected else _largest_shift(results),
+            margin=margin,
+            minimum=next((pair.minimum_effect for pair in made if pair.minimum_effect is not None), None),
         ),
         tests=len(made),
         rejected=rejected,
         pairs=tuple(pairs),
         **told,
     )
+
+
+def _reached(pair: SamplePair) -> bool:
+    """Say whether a pair differs by enough to matter, where that was asked."""
+    return pair.minimum_effect is None or pair.minimum_effect.reached
+
+
+def _within_margin(pairs: Sequence[SamplePair]) -> PairsWithinMargin | None:
+    """Return how many pairs are the same but for a margin, if one was asked for."""
+    found = [pair.margin for pair in pairs if pair.margin is not None]
+    if not found:
+        return None
+    counts = Counter(one.verdict for one in found)
+    verdict = "differ" if counts["differ"] else "undecided" if counts["undecided"] else "same"
+    return PairsWithinMargin(found[0].asked, verdict, counts["same"], counts["differ"], counts["undecided"])
 
 
 def _largest_shift(results: Sequence[two_sample_record.TwoSampleResult]) -> SmallestShift | None:

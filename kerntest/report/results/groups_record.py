@@ -9,7 +9,7 @@ from kerntest.report.results.record import AnyTestResult, Record
 
 if TYPE_CHECKING:
     from kerntest.report.results.record import FamilyRecord, Null
-    from kerntest.report.results.two_sample_record import Explanation
+    from kerntest.report.results.two_sample_record import Explanation, Margin, MinimumEffect
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class SamplePair(Record):
     permutations, p_floor
         Relabellings, and the smallest p-value that these can give before it is corrected.
     reject : bool
-        p_adjusted <= alpha.
+        p_adjusted <= alpha and, where a minimum effect was asked for, that it is reached.
+    margin, minimum_effect : optional
+        As in `TwoSampleResult`, each bound at level 1 - alpha over the number of pairs, so that all verdicts hold together.
     smallest_shift : float or None
         Where no difference was found: the shift of one column, in standard deviations, that the test would have found with
         power 0.8 at alpha over the number of pairs.
@@ -68,9 +70,33 @@ class SamplePair(Record):
     kernel: str | None = None
     method: str | None = None
     smallest_shift: float | None = None
+    margin: Margin | None = None
+    minimum_effect: MinimumEffect | None = None
     explanation: Explanation | None = None
     note: str | None = None
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PairsWithinMargin(Record):
+    """How many pairs of several samples are the same but for a margin.
+
+    Parameters
+    ----------
+    asked : str
+        The margin as it was given.
+    verdict : str
+        "same" if all pairs that were tested are, "differ" if one does, else "undecided"; either is said wrongly in at most
+        alpha of the cases.
+    same, differ, undecided : int
+        Pairs of each verdict.
+    """
+
+    asked: str
+    verdict: str
+    same: int
+    differ: int
+    undecided: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +115,9 @@ class GroupsResult(AnyTestResult):
         Of all groups together, which has nothing to be corrected for. Of several tables, and by features, the smallest
         corrected one of a pair.
     reject : bool
-        p_value <= alpha.
+        p_value <= alpha and, where a minimum effect was asked for, that a pair reaches it.
+    margin : PairsWithinMargin or None
+        Where it was asked for.
     statistic : float or None
         Of all groups together: the mean of MMD^2 over the pairs of rows of different groups, sum_{g<h} n_g n_h MMD^2(g, h)
         over the number of these, by `estimator` and `kernel`. None where they are not tested together, as of several tables;
@@ -123,6 +151,7 @@ class GroupsResult(AnyTestResult):
     kernel: str | None = None
     null: Null | None = None
     family: FamilyRecord | None = None
+    margin: PairsWithinMargin | None = None
     correction: str = "holm"
     tests: int
     rejected: int

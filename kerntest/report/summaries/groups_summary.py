@@ -30,8 +30,8 @@ from kerntest.report.summaries.words import (
 )
 
 if TYPE_CHECKING:
-    from kerntest.report.results.groups_record import GroupsResult
-    from kerntest.report.results.two_sample_record import SmallestShift
+    from kerntest.report.results.groups_record import GroupsResult, PairsWithinMargin
+    from kerntest.report.results.two_sample_record import MinimumEffect, SmallestShift
     from kerntest.report.summaries.words import Cell
 
 # Groups of which every two have a cell in a table, and pairs that are explained, with so many columns of each.
@@ -47,15 +47,22 @@ def groups_sentence(
     reference: str | None,
     together: bool,
     shift: SmallestShift | None,
+    margin: PairsWithinMargin | None = None,
+    minimum: MinimumEffect | None = None,
 ) -> str:
     """Return what a comparison of several samples found as a sentence; of `pairs` so many were tested, and differ.
 
     Where none do, `shift` is what would have been found in each.
     """
+    if margin is not None:
+        told = f"the same in {margin.same:,} of {counted(pairs[0], 'pair')}, different in {margin.differ:,}, undecided in {margin.undecided:,}"
+        plain = groups_sentence(p_value, alpha, pairs, groups, reference=reference, together=together, shift=shift)
+        return f"Within {margin.asked.strip()} {told} (each at alpha / {pairs[0]:,}). {plain}"
     (tests, rejected), (count, by) = pairs, groups
     noun = "pair" if reference is None else "group" if by is not None else "table"
     among = f"{rejected:,} of {counted(tests, noun)} {'differs' if rejected == 1 else 'differ'}"
     among += f" from {reference!r}" * (reference is not None)
+    among += "" if minimum is None else f" by at least {minimum.asked.strip()}"
     if together:
         all_groups = f"the {count} groups of {by!r}"
         answer = decided(p_value, alpha, f"T{all_groups[1:]} differ", f"No difference found between {all_groups}")
@@ -108,7 +115,9 @@ def _samples_table(result: GroupsResult) -> ResultTable:
     for pair in tested[:PAIRS_SHOWN]:
         effect = pair.effect_size if sizes is None else sizes[place[pair.x]][place[pair.y]]
         numbers = (effect, pair.p_adjusted, pair.p_value)
-        rows.append((MARKS[pair.reject], visible(pair.x), visible(pair.y), *(number(one or 0.0, 2) for one in numbers)))
+        verdict = [] if result.margin is None else ["" if pair.margin is None else pair.margin.verdict]
+        shown = (number(one or 0.0, 2) for one in numbers)
+        rows.append((MARKS[pair.reject], visible(pair.x), visible(pair.y), *shown, *verdict))
     own = "that shows the pair most clearly" if sizes is None else "above, to be compared"
     notes = {
         f"and {len(tested) - PAIRS_SHOWN:,} more: {either('--format csv', 'to_frame()')} shows all": len(tested)
@@ -121,7 +130,13 @@ def _samples_table(result: GroupsResult) -> ResultTable:
         reasons[UNTESTED_SHOWN:] = [f"and {counted(len(reasons) - UNTESTED_SHOWN, 'more pair')} not tested"]
     told = tuple(note for note, is_told in notes.items() if is_told)
     return ResultTable(
-        (("", "mark"), ("X", "name"), ("Y", "name"), *((name, "number") for name in ("effect", "p", "p alone"))),
+        (
+            ("", "mark"),
+            ("X", "name"),
+            ("Y", "name"),
+            *((name, "number") for name in ("effect", "p", "p alone")),
+            *(("margin", "text"),) * (result.margin is not None),
+        ),
         tuple(rows),
         "Two by two, the surest first:",
         notes=(*told, *reasons),
