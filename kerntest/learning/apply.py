@@ -20,7 +20,7 @@ from kerntest import __version__
 from kerntest.data.columns import match_names, split_patterns
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.read import open_blocks
-from kerntest.data.table import Column, Table
+from kerntest.data.table import Column, Table, in_arrow
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import CURRENT, PROGRAM_BYTES, Engine, engine_of
 from kerntest.engines.plan import plan_wanted, tell
@@ -419,9 +419,9 @@ class _RowWork:
         # Where what was made of each row stands; nowhere of those that are incomplete.
         place = np.full(table.n_rows, -1, dtype=np.intp)
         place[complete] = np.arange(len(complete))
-        there = pa.array(place[written], mask=place[written] < 0)
-        kept = block.kept if len(written) == table.n_rows else block.kept.take(pa.array(written))
-        columns = {ROW: pa.array(block.first_row + table.numbers()[written], pa.int64())}
+        there = in_arrow(place[written], place[written] < 0)
+        kept = block.kept if len(written) == table.n_rows else block.kept.take(in_arrow(written))
+        columns = {ROW: in_arrow(block.first_row + table.numbers()[written])}
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
         unknown = {one.column: one for one in strange}

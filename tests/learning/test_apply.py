@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import modules_of
 from learning.files_to_apply import as_arrow, rows
 from pyarrow import parquet
 
@@ -281,6 +282,14 @@ def test_the_plan_of_predictions_counts_a_value_for_each_row_and_centre(folder, 
     centres = len(SVM.load(folder / "weight.kt").model.expansion.centres)
     # An exponential of the numbers and one of the categories.
     assert plans[0].seconds_range[0] == 2 * 500 * centres
+
+
+@pytest.mark.parametrize("model", ["kind", "weight", "usual", "both"])
+def test_models_are_applied_to_files_without_pandas(folder, tmp_path, model):
+    run = "from kerntest import predict_file; predict_file(sys.argv[1], sys.argv[2], output=sys.argv[3])"
+    loaded = modules_of(run, folder / f"{model}.kt", folder / "new.csv", tmp_path / "out.csv")
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded
 
 
 # Rows that lack a value, or have one that does not fit.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from kerntest.data.table import in_arrow
 from kerntest.dataclass import dataclass
 from kerntest.errors import ModelError, UndecidedError, UsageError, counted, either, explained, option, positive
 from kerntest.learning.components.cca_fit import CcaModel
@@ -212,14 +213,14 @@ class SvmColumns(PredictionColumns):
         predicted, *numbers = model.scores(points, engine, written).T
         if model.classes is not None:
             codes, names = predicted.astype(np.intp), model.classes.names
-            column = pa.array(model.classes.values(np.arange(len(names)))).take(pa.array(codes))
+            column = in_arrow(model.classes.values(np.arange(len(names)))).take(in_arrow(codes))
             sums = {name: codes == place for place, name in enumerate(names)}
         elif model.task == "regress":
-            column, sums = pa.array(predicted), {"": predicted}
+            column, sums = in_arrow(predicted), {"": predicted}
         else:
             alike = predicted.astype(np.bool_)
-            column, sums = pa.array(alike), {"true": alike, "false": ~alike}
-        return dict(zip(self.names, [column, *map(pa.array, numbers)], strict=True)), sums
+            column, sums = in_arrow(alike), {"true": alike, "false": ~alike}
+        return dict(zip(self.names, [column, *map(in_arrow, numbers)], strict=True)), sums
 
 
 class RidgeColumns(PredictionColumns):
@@ -264,7 +265,7 @@ class RidgeColumns(PredictionColumns):
             reach = self.model.reach(self.interval) * found[1]
             found += [mean - reach, mean + reach]
         values = [one[:, place] for place in range(len(self.model.targets)) for one in found]
-        columns = dict(zip(self.names, map(pa.array, values), strict=True))
+        columns = dict(zip(self.names, map(in_arrow, values), strict=True))
         return columns, dict(zip(self.model.targets, mean.T, strict=True))
 
 
@@ -346,7 +347,9 @@ class ComponentColumns(ModelColumns):
                 columns, errors = self._preimages(points, scores, engine)
                 sums = errors | sums
         columns += [sums[name] for name in (RESIDUAL,) if self.residual]
-        return dict(zip(self.names, map(pa.array, columns), strict=True)), sums
+        return dict(
+            zip(self.names, (one if isinstance(one, pa.Array) else in_arrow(one) for one in columns), strict=True)
+        ), sums
 
     def _preimages(self, points: Points, scores: Array, engine: Engine) -> tuple[list[Any], dict[str, NDArray[Any]]]:
         """Return pre-images as columns, their errors beside, and how far each column is off."""
@@ -358,7 +361,7 @@ class ComponentColumns(ModelColumns):
         sums = {ERROR: errors**2, UNSETTLED: ~found.converged}
         for name, one in images.items():
             sums[OF + name] = one != given[name] if one.dtype == object else (one - given[name]) ** 2
-        return [*(_in_arrow(one, kinds.get(name, "number")) for name, one in images.items()), errors], sums
+        return [*(_as_written(one, kinds.get(name, "number")) for name, one in images.items()), errors], sums
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return means of residuals and errors."""
@@ -469,13 +472,13 @@ def columns_to_write(path: str | PathLike[str], command: str, asked: dict[str, A
     return kind(model=model_of(file, kind.MODEL), shown=file.name, **asked).checked()
 
 
-def _in_arrow(values: NDArray[Any], kind: str) -> Any:
+def _as_written(values: NDArray[Any], kind: str) -> Any:
     """Return a column as it stood in the data: numbers, truth values, texts, points in time."""
     if kind == "date":
-        return pa.array(np.round(values * MICROSECONDS_A_DAY).astype(np.int64), pa.timestamp("us"))
+        return in_arrow(np.round(values * MICROSECONDS_A_DAY).astype(np.int64)).cast(pa.timestamp("us"))
     if kind == "boolean":
         return pa.array([None if value is None else value == "true" for value in values.tolist()], pa.bool_())
-    return pa.array(values.tolist(), pa.string()) if kind == "text" else pa.array(values, pa.float64())
+    return pa.array(values.tolist(), pa.string()) if kind == "text" else in_arrow(values.astype(np.float64))
 
 
 @explained
