@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,8 @@ FEWEST_CASES, FEWEST_OF_CASE = 10, 2.0
 IMPROBABLE, ALIKE = 1e-3, 0.2
 # and, of numbers in order, if of the variance between cases two next to each other share less than this.
 SHARED_WITH_NEXT = 0.75
+# Rows that are looked at.
+MOST_ROWS = 20_000
 
 
 def case_columns(table: Table, columns: Sequence[Column], *, sure: bool = True) -> Iterator[tuple[Column, set[str]]]:
@@ -41,20 +43,21 @@ def case_columns(table: Table, columns: Sequence[Column], *, sure: bool = True) 
 
     Unless `sure`, a column that is not one of these need not tell rows apart with another one, nor be numbers in order.
     """
-    used = {column.name for column in columns}
-    numbers = [column for column in columns if not column.is_category and not _runs(column)]
-    for column in table.columns:
+    used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
+    numbers = [column.take(first) for column in columns if not column.is_category and not _runs(column)]
+    plain, known = [column.take(first) for column in table.columns if column.problem is None], dict[str, Any]()
+    for column in plain:
         levels = _cases(column)
         if levels is None:
             continue
         others = [one for one in numbers if one.name != column.name]
-        told_apart = (not sure and column.name not in used) or _tells_rows_apart(column, levels, table)
+        told_apart = (not sure and column.name not in used) or _tells_rows_apart(column, levels, plain, known)
         in_order = (
             not told_apart and column.kind == "number" and NumberFacts.of(column.values[~column.missing]).counts_cases
         )
         alike = {*_alike(column, levels, others, in_order=in_order)} if told_apart or in_order else set()
         if alike:
-            yield column, alike
+            yield table[column.name], alike
 
 
 def case_column(table: Table, groups: Sequence[Sequence[Column]], *, sure: bool = True) -> Column | None:
@@ -73,7 +76,7 @@ def _runs(column: Column) -> bool:
 def _cases(column: Column) -> NDArray[np.intp] | None:
     """Return the case of each row that names one, if a column may name cases."""
     present = column.values[~column.missing]
-    if column.problem is not None or len(present) < FEWEST_OF_CASE * FEWEST_CASES:
+    if len(present) < FEWEST_OF_CASE * FEWEST_CASES:
         return None
     changes = int(np.count_nonzero(present[1:] != present[:-1]))
     # Of most columns of numbers this says that equal ones are not next to each other.
@@ -85,19 +88,24 @@ def _cases(column: Column) -> NDArray[np.intp] | None:
     return levels if together and FEWEST_CASES <= len(counts) <= len(present) / FEWEST_OF_CASE else None
 
 
-def _tells_rows_apart(column: Column, levels: NDArray[np.intp], table: Table) -> bool:
+def _tells_rows_apart(
+    column: Column, levels: NDArray[np.intp], columns: Sequence[Column], known: dict[str, Any]
+) -> bool:
     """Say whether rows of one case all differ in a number or a date, in which so many pairs of rows would not by chance.
 
-    Two rows are equal in it with probability q, so that none of m pairs is with probability exp(-m q).
+    Two rows are equal in it with probability q, so that none of m pairs is with probability exp(-m q). Places of values
+    among those of their column, and q, are kept as `known`.
     """
     present, sizes = ~column.missing, np.bincount(levels)
     pairs = 0.5 * float(sizes @ (sizes - 1))
-    others = [one for one in table.columns if one.name != column.name and one.problem is None and not one.is_category]
-    for values in (one.values[present] for one in others):
-        _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-        q = float(counts @ (counts - 1)) / (len(values) * (len(values) - 1))
+    others = [one for one in columns if one.name != column.name and not one.is_category]
+    for one in others:
+        if one.name not in known:
+            _, places, counts = np.unique(one.values, return_inverse=True, return_counts=True)
+            known[one.name] = places, float(counts @ (counts - 1)) / (len(places) * (len(places) - 1))
+        places, q = known[one.name]
         if math.exp(-pairs * q) * len(others) < IMPROBABLE:
-            keys = np.sort(levels * np.intp(len(counts)) + places)
+            keys = np.sort(levels * np.intp(len(places)) + places[present])
             if (keys[1:] != keys[:-1]).all():
                 return True
     return False
