@@ -373,8 +373,9 @@ def train(
     # Which rows have the only ones of a category is for chance to say where they are drawn here.
     held_out = None if tested is None else rows_like(tested, rows, "error" if test_fraction is None else "ignore")
     model: FittedModel = fit.model.with_ranges(rows)
-    odd = () if held_out is None or others is None else model.outside(as_points(held_out.points))
-    far = [one.told(f"test rows of {others.read.name}", model.far_off) for one in odd if others and one.tells(others.n)]
+    odd = () if held_out is None else model.outside(as_points(held_out.points))
+    name = f"test rows of {(tested or learned).read.name}"
+    far = [one.told(name, model.far_off) for one in odd if one.tells(len(held_out or ()))]
     judged = learner.judge(rows, fit, held_out, learned)
     found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
     kernel, features, together = model.kernel, model.features, dict[str, Any]()
