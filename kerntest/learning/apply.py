@@ -35,7 +35,7 @@ from kerntest.errors import (
     telling,
     whole_number,
 )
-from kerntest.learning.rows.model_outputs import ROW, Sums, columns_to_write
+from kerntest.learning.rows.model_outputs import Sums, columns_to_write
 from kerntest.learning.work_of_fits import work_of_rows
 from kerntest.report.results.application_record import OutsideValues, PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
@@ -259,7 +259,7 @@ def _applied(
     with open_blocks(os.fspath(data), **csv, block_bytes=block) as reader:
         reader.written = {column.name: column.written for column in encoder.columns if column.written}
         columns = replace(columns, kept=tuple(match_names(keep, reader.names, reader.name)))
-        literal, taken = split_patterns(keep), {ROW, *columns.names}
+        literal, taken = split_patterns(keep), {columns.row, *columns.names}
         replaced = [name for name in columns.kept if name in taken]
         if name := next((one for one in replaced if one in literal), None):
             raise UsageError(
@@ -421,7 +421,7 @@ class _RowWork:
         place[complete] = np.arange(len(complete))
         there = in_arrow(place[written], place[written] < 0)
         kept = block.kept if len(written) == table.n_rows else block.kept.take(in_arrow(written))
-        columns = {ROW: in_arrow(block.first_row + table.numbers()[written])}
+        columns = {self.columns.row: in_arrow(block.first_row + table.numbers()[written])}
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
         unknown = {one.column: one for one in strange}

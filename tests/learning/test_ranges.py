@@ -144,3 +144,13 @@ def test_ordinary_new_rows_are_told_of_seldom(draw):
     found = values_outside(ranges_of(encoder, points), encoder, others)
     told = sum(one.tells(60) for one in found)
     assert told <= (9 if draw == "exponential" else 0)
+
+
+def test_a_lone_value_is_told_whichever_part_it_is_drawn_into():
+    """As so far from all others that these look alike in the training part, as far from these in the test part."""
+    frame = birds(80).drop(columns="day")
+    frame.loc[17, "bill"] = 1e6
+    for seed in range(8):
+        with pytest.warns(KerntestWarning):
+            result = train_svm(frame, "kind", test_fraction=0.3, seed=seed)
+        assert [one for one in result.warnings if "column 'bill' is 1000000 in " in one]

@@ -96,6 +96,11 @@ class ModelColumns(ABC):
         return encoder
 
     @property
+    def row(self) -> str:
+        """What the column with the numbers of the rows is called."""
+        return ROW if ROW not in self.names else f"{ROW}_number"
+
+    @property
     def made(self) -> str:
         """What is made of a row."""
         return "prediction"
@@ -112,7 +117,7 @@ class ModelColumns(ABC):
 
     def checked(self) -> Self:
         """Refuse what the model does not have, and columns of one name."""
-        names = [ROW, *self.names] if self.encoder else []
+        names = [self.row, *self.names] if self.encoder else []
         twice = [name for name in names if names.count(name) > 1]
         told = f"the output would have two columns {(twice or [''])[0]!r}"
         columns = bool(twice), told, "rename that column of the data, and fit the model again", "usage.output_names"
