@@ -122,7 +122,7 @@ class Comparison:
         if sample.design is not None:
             told["designed"] = BlockedRows.of(sample.labels, options.seed, sample.design)
         test = step_of_test([(sample.points, family.kernels)], options, **told)
-        size = size_work(sample, family.kernels, options.seed)
+        size = size_work(sample, family.kernels, options.seed, options.alpha / self.tests)
         return test, size, *(explanation_work(sample, options) if self.explain else ())
 
     def judged(self, compared: Compared) -> exact.TwoSampleAnalysis:

@@ -46,6 +46,19 @@ def classes(rows, columns, count=2, noise=0.5):
     return {"x.csv": (X, {"label": [f"c{one}" for one in label]})}
 
 
+def overlapping(rows, columns):
+    """Two classes of which one is small, and no column tells them apart."""
+    rare = np.random.default_rng(1).random(rows) < 0.1
+    return {"x.csv": (normal(rows, columns), {"label": np.where(rare, "rare", "usual").tolist()})}
+
+
+def tails(rows, columns):
+    """Columns with long tails of which the last follow the first."""
+    return {
+        "x.csv": np.random.default_rng(4).exponential(size=(rows, columns)) + 0.3 * dependent(rows, columns)["x.csv"]
+    }
+
+
 def clusters(rows, count):
     """Many classes of few rows around points of their own."""
     label = np.arange(rows) % count
@@ -119,8 +132,10 @@ CASES = (
     ("mmd x.csv y.csv --threads 2", lambda: two(10_000, 5)),
     ("mmd x.csv y.csv --threads 2", lambda: two(20_000, 1)),
     ("mmd x.csv --by label", lambda: classes(3_000, 5, 4)),
+    ("mmd x.csv --by label", lambda: classes(330, 3, 5)),
     ("mmd x.csv y.csv z.csv", lambda: two(2_000, 5) | {"z.csv": normal(2_000, 5, 2)}),
     ("mmd x.csv y.csv --cluster unit", lambda: units(4_000, 5, 8, shared=False)),
+    ("mmd x.csv y.csv --cluster unit", lambda: units(1_000, 3, 50, shared=False)),
     ("mmd x.csv y.csv --paired unit", lambda: units(4_000, 5, 8, shared=True)),
     ("mmd x.csv y.csv --strata unit", lambda: units(4_000, 5, 400, shared=True)),
     ("mmd x.csv y.csv --missing indicator", lambda: gaps(4_000, 6) | {"y.csv": gaps(4_000, 6)["x.csv"]}),
@@ -129,6 +144,7 @@ CASES = (
     (f"hsic x.csv {both(6)} --kernel-x gaussian --kernel-y gaussian --bandwidth median", lambda: dependent(15_000, 6)),
     (f"hsic x.csv {both(2)}", lambda: dependent(5_000, 2)),
     (f"hsic x.csv {both(2)} --kernel-x gaussian --kernel-y gaussian --bandwidth median", lambda: dependent(50_000, 2)),
+    (f"hsic x.csv {both(2)}", lambda: tails(27_178, 2)),
     (f"hsic x.csv {both(2)} --time-series", lambda: dependent(3_000, 2)),
     (f"hsic x.csv {both(6)} --statistic coco", lambda: dependent(2_000, 6)),
     (f"hsic x.csv {both(6)} --statistic kcc", lambda: dependent(2_000, 6)),
@@ -144,6 +160,7 @@ CASES = (
     ("hsic x.csv --x x1,x2,k1 --y x3,k0,k2", lambda: levels(3_000, 4, 6)),
     ("hsic x.csv --pairwise", lambda: dependent(2_000, 30)),
     ("hsic x.csv --pairwise", lambda: dependent(300, 150)),
+    ("hsic x.csv --pairwise", lambda: tails(3_000, 40)),
     ("hsic x.csv --target x60", lambda: dependent(2_000, 60)),
     ("hsic x.csv --target x20 --select 3", lambda: dependent(1_000, 20)),
     ("hsic x.csv --joint x1,x2,x3", lambda: dependent(1_000, 3)),
@@ -154,6 +171,8 @@ CASES = (
     (f"svm x.csv {LEARN}", lambda: classes(5_000, 5, 8)),
     (f"svm x.csv {LEARN}", lambda: clusters(2_140, 214)),
     (f"svm x.csv {LEARN} --cv 5", lambda: classes(2_000, 5)),
+    (f"svm x.csv {LEARN} --cv 5", lambda: overlapping(4_000, 10)),
+    (f"svm x.csv {LEARN} --nu 0.05", lambda: overlapping(3_000, 30)),
     (f"svm x.csv {LEARN} --grid", lambda: classes(1_000, 5)),
     (f"svm x.csv {LEARN} --grid", lambda: classes(1_000, 5, 4)),
     (f"svm x.csv {LEARN} --grid", lambda: classes(4_000, 5)),
@@ -187,15 +206,19 @@ CASES = (
     ("kpca x.csv --threads 2", lambda: two(10_000, 5)),
     (f"cca x.csv {both(6)}", lambda: dependent(900, 6)),
     (f"cca x.csv {both(6)}", lambda: dependent(20_000, 6)),
+    (f"cca x.csv {both(20)}", lambda: dependent(50_000, 20)),
     ("unmix x.csv", lambda: mixed(10_000, 4)),
     ("unmix x.csv", lambda: mixed(3_000, 12)),
     ("unmix x.csv --contrast hsic", lambda: mixed(10_000, 6)),
+    ("unmix x.csv", lambda: tails(600, 30)),
+    ("unmix x.csv --contrast hsic", lambda: tails(10_000, 6)),
     ("unmix x.csv", lambda: two(5_000, 10)),
     ("unmix x.csv", lambda: two(2_000, 30)),
     ("predict m.kt y.csv -o out.csv", lambda: classes(5_000, 5) | {"y.csv": normal(200_000, 5)}, f"svm x.csv {LEARN} -o m.kt"),
     ("predict m.kt y.csv -o out.csv --threads 2", lambda: classes(5_000, 5) | {"y.csv": normal(200_000, 5)}, f"svm x.csv {LEARN} -o m.kt"),
     ("predict m.kt y.csv -o out.csv", lambda: curve(2_000, 5) | {"y.csv": normal(100_000, 5)}, "ridge x.csv --target x6 -o m.kt"),
     ("transform m.kt y.csv -o out.csv", lambda: two(2_000, 5) | {"y.csv": normal(100_000, 5)}, "kpca x.csv -o m.kt"),
+    ("transform m.kt y.csv -o out.csv", lambda: two(500, 5), "kpca x.csv -o m.kt"),
     ("transform m.kt y.csv -o out.csv --reconstruct", lambda: two(1_000, 5) | {"y.csv": normal(2_000, 5)}, "kpca x.csv -o m.kt"),
 )  # fmt: skip
 LARGE = (

@@ -19,7 +19,7 @@ from kerntest.engines.engine import one_blas_thread
 from kerntest.engines.plan import added
 from kerntest.errors import UsageError
 from kerntest.inference.nulls.permutation import scorer
-from kerntest.inference.relabelling.designs import BlockedRows, Design
+from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, Design
 from kerntest.inference.relabelling.permuted_blocks import own_weights
 from kerntest.inference.sides import Sample
 from kerntest.inference.sizes.margins import drawn_units
@@ -181,21 +181,30 @@ def smallest_shift(
     return SmallestShift(deviations, rows.numeric_names[column], POWER)
 
 
-def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int) -> Step:
+def _relabellings(alpha: float) -> int:
+    """Return how many relabellings a shift is looked for under."""
+    return min(max(RELABELLINGS, math.ceil(EXCEEDING / alpha)), MOST_RELABELLINGS)
+
+
+def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float) -> Step:
     """Return what the size of a difference takes, or the shift that would have been found: one or the other."""
     n, count = len(sample.points), float(len(kernels))
-    s, blocks = 2.0 * min(max(n // 8, PART[0]), PART[1], n), 2.0 * PART[0]
+    s = float(min(2 * min(max(n // 8, PART[0]), PART[1]), n))
     _, units, _, chosen = drawn_units(sample, seed)
+    blocks = min(s, BLOCKS, float(units.max()) + 1.0)
+    products = count * _relabellings(alpha) * blocks
     # Of units that are drawn all rows take part.
     some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
     one = work_of_values(kernels[:1], sample.points)
     sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 20.0 * drawn**2})
     sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
     tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
-    shift = added(tried, {"product": count * (2.0 + ROUNDS / 2) * RELABELLINGS * blocks**2})
+    weighed = added({"product": products * blocks, "entry": 8.0 * products}, times=2.0 + ROUNDS / 2)
+    shift = added(tried, weighed)
     what = "the size of the difference, or the shift that would have been found"
-    held = 8.0 * max(4.0 * s**2, 7.0 * drawn**2)
-    return Step(what, lambda _: held, shift, added(sized, shift), lambda _: 32.0 * s**2)
+    least = 8.0 * max(4.0 * s**2, 1.2 * products)
+    held = max(least, 56.0 * drawn**2)
+    return Step(what, lambda _: held, shift, added(sized, shift), lambda _: least)
 
 
 class MovedTest:
@@ -210,7 +219,7 @@ class MovedTest:
         self.blocks = BlockedRows.of(part.labels, options.seed, part.design)
         self.points = part.points.take(self.blocks.order)
         self.draws = np.random.default_rng((options.seed, STREAM, 1)).random(len(self.points))
-        most = min(max(RELABELLINGS, math.ceil(EXCEEDING / alpha)), MOST_RELABELLINGS)
+        most = _relabellings(alpha)
         labels = self.blocks.relabellings(most, options.seed)
         # All that there are, in their order, or as many as were asked for.
         labels = labels[_spaced(len(labels), most)]
