@@ -244,7 +244,7 @@ def arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Map
         parameters = inspect.signature(function).parameters
         about = f"help(kerntest.{function.__name__}) says what it takes"
         odd = ("got an unexpected keyword argument", "got multiple values for argument")
-        for name, said in [(one, said) for one in options for said in odd if str(error).endswith(f"{said} {one!r}")]:
+        for name, said in [(one, said) for one in options for said in odd if f"{said} {one!r}" in str(error)]:
             close = suggest(name, [one for one in parameters if one != name])
             meant = [one for one in parameters if one.startswith(f"{name}_")] or ([close] if close else [])
             told, elsewhere = (
