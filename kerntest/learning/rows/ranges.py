@@ -57,28 +57,24 @@ def ranges_of(encoder: Encoder, points: Points) -> tuple[ColumnRange, ...]:
 
 
 def values_outside(ranges: tuple[ColumnRange, ...], encoder: Encoder, points: Points) -> tuple[OutsideValues, ...]:
-    """Return of each column the values of other rows that are far beyond its range."""
-    known = {one.column: one for one in ranges}
-    places = [place for place, one in enumerate(encoder.numeric) if one.name in known]
-    if not places or not len(points):
+    """Return of each column the values of other rows that are far beyond its range. Cost: two passes where there are none."""
+    known, found = {one.column: one for one in ranges}, []
+    if not known or not len(points):
         return ()
-    specs = [encoder.numeric[place] for place in places]
-    centres, widths = (np.array([getattr(one, name) for one in specs]) for name in ("centre", "spread"))
-    with np.errstate(over="ignore", invalid="ignore"):
-        low, high, spread = (
-            np.array([[getattr(known[one.name], name) for one in specs]]) for name in ("low", "high", "spread")
-        )
-        values = points.numeric[:, places] * widths + centres
-        off, width = np.maximum(low - values, values - high), high - low
-        beyond = off > WIDTHS_OF_MANY * width
-        if not beyond.any():
-            return ()
-        far = off > np.maximum(FAR * spread, WIDTHS * width)
-    found = []
-    for place in np.flatnonzero(beyond.any(axis=0)).tolist():
-        own, spec = values[beyond[:, place], place], specs[place]
-        ends = float(own.min()), float(own.max()), known[spec.name].low, known[spec.name].high
-        found.append(OutsideValues(spec.name, spec.kind, len(own), int(far[:, place].sum()), *ends))
+    ends = points.numeric.min(axis=0).tolist(), points.numeric.max(axis=0).tolist()
+    for place, (spec, lowest, highest) in enumerate(zip(encoder.numeric, *ends, strict=True)):
+        if (own := known.get(spec.name)) is None:
+            continue
+        low, high, width = own.low, own.high, own.high - own.low
+        near, far = WIDTHS_OF_MANY * width, max(FAR * own.spread, WIDTHS * width)
+        if low - near <= lowest * spec.spread + spec.centre and highest * spec.spread + spec.centre <= high + near:
+            continue
+        values = points.numeric[:, place] * spec.spread + spec.centre
+        off = np.maximum(low - values, values - high)
+        outside = values[off > near]
+        if len(outside):
+            counts, told = (len(outside), int((off > far).sum())), (float(outside.min()), float(outside.max()))
+            found.append(OutsideValues(spec.name, spec.kind, *counts, *told, low, high))
     return tuple(found)
 
 
