@@ -59,6 +59,9 @@ def test_one_value_in_another_unit_is_told_with_its_column_its_rows_and_the_rang
     assert told(new, train_ridge, "mass", exclude="kind").warnings[0].endswith("the nearer the mean are predictions")
     assert told(new, kernel="linear").warnings[0].endswith("they are extrapolated")
     (outside,) = report.to_dict()["outside"]
+    # Without the digits that scaling makes.
+    assert outside["training_low"] == pytest.approx(birds(200).bill.min(), rel=1e-11)
+    assert len(f"{outside['training_low']}") <= 13
     assert (outside["column"], outside["rows"], outside["lowest"], outside["highest"]) == ("bill", 2, 39_000, 41_000)
 
 

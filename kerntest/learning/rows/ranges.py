@@ -50,7 +50,7 @@ def ranges_of(encoder: Encoder, points: Points) -> tuple[ColumnRange, ...]:
         ends = np.stack([scaled.min(axis=0), scaled.max(axis=0), spreads]) * widths
         ends[:2] += [one.centre for one in encoder.numeric]
     return tuple(
-        ColumnRange(spec.name, *three)
+        ColumnRange(spec.name, *map(_rounded, three))
         for spec, three in zip(encoder.numeric, ends.T.tolist(), strict=True)
         if all(map(math.isfinite, three))
     )
@@ -73,9 +73,14 @@ def values_outside(ranges: tuple[ColumnRange, ...], encoder: Encoder, points: Po
         off = np.maximum(low - values, values - high)
         outside = values[off > near]
         if len(outside):
-            counts, told = (len(outside), int((off > far).sum())), (float(outside.min()), float(outside.max()))
+            counts, told = (len(outside), int((off > far).sum())), (_rounded(outside.min()), _rounded(outside.max()))
             found.append(OutsideValues(spec.name, spec.kind, *counts, *told, low, high))
     return tuple(found)
+
+
+def _rounded(value: float) -> float:
+    """Return a number without the last digits, which scaling it has made."""
+    return float(f"{value:.12g}")
 
 
 def vanishes(kernel: Kernel, encoder: Encoder) -> bool:
