@@ -388,7 +388,9 @@ def blocked_bytes(n: int, matrices: int, permutations: int, tiles: int, cosets: 
     """
     blocks = min(n, BLOCKS)
     relabelled = permutations * (8.0 * matrices * (1.0 + 1.0 / 3.0) + blocks / cosets)
-    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 24.0 * min(TILE, n) ** 2 * tiles
+    # Tiles are equally large.
+    edge = n / math.ceil(n / TILE)
+    return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 24.0 * edge**2 * tiles
 
 
 def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:
