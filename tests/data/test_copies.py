@@ -78,3 +78,15 @@ def test_by_features_the_columns_that_are_not_read_are_named():
     assert "repeat another row in the columns tested; where the others do not tell them apart:" in said(told)[0]
     plain = mmd_test(x[["rent", "wage"]], y[["rent", "wage"]], method="features", features="nystroem:20")
     assert "in the columns tested" not in said(plain)[0]
+
+
+def test_rows_of_one_case_that_other_columns_tell_apart_are_told_by_its_name():
+    """As those of a patient at two visits, of which the test sees what does not change."""
+    visits = PERSONS.assign(patient=np.arange(140) % 60 + 100, land="here")
+    for found in (hsic_test(visits, x_columns="rent", y_columns="wage"), hsic_pairs(visits, columns="rent,wage")):
+        (text,) = [text for text in found.warnings if "'patient'" in text and "values of another" in text]
+        assert text.startswith("80 rows of 140 have the values of another with the same 'patient': ")
+    assert not hsic_test(visits, x_columns="rent", y_columns="wage", cluster="patient").warnings
+    # A column of few values is no name of cases.
+    plain = visits.drop(columns="patient")
+    assert not [text for text in hsic_test(plain, x_columns="rent", y_columns="wage").warnings if "another" in text]

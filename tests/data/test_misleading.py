@@ -122,7 +122,7 @@ def test_a_file_with_itself_shares_its_rows_and_its_halves_do_not(name):
 def test_a_file_with_itself_is_told_where_its_values_repeat():
     coarse = np.random.default_rng(0).normal(size=2000).round(1)
     said = (
-        "the files have the same rows in the same order: they are one and the same, and of one file twice no p-value is "
+        "the files have the same rows in the same order: they are one and the same, and the p-value is not "
         "valid; compare different ones"
     )
     assert found({"v": coarse}, {"v": coarse}) == [said]

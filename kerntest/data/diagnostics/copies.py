@@ -22,6 +22,7 @@ Columns that another column all but determines, a code beside its name, say noth
 
 A test of some columns of a table knows the others: rows that differ in one of these are different rows, whatever they have in
 common in those that are tested. Only a column that counts the rows tells no rows apart: copies have numbers of their own, too.
+Rows that differ may be of one case all the same, which a column names that is equal where they are.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import numpy as np
 
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, mixed
 from kerntest.dataclass import dataclass
-from kerntest.errors import counted, one_line
+from kerntest.errors import counted, one_line, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
     Keys = NDArray[np.uint64]
     # Numbers, NaN where they are missing; or the codes of categories.
     Values = NDArray[np.float64] | NDArray[np.int64]
-    # The columns of a table that a test does not use, one after another, each at some of the rows of the test.
-    Unused = Callable[[], Iterator[Callable[[NDArray[np.intp]], Values]]]
+    # The columns of a table that a test does not use, one after another: the name, and the values at some rows of the test.
+    Unused = Callable[[], Iterator[tuple[str, Callable[[NDArray[np.intp]], Values]]]]
 
 # Of splitmix64 (Steele, Lea and Flood 2014).
 _ODD, _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
@@ -75,6 +76,8 @@ NEIGHBOURS_ALIKE, UNSEEN, MOST_NUMBERS = 3.0, 3.0, 4
 MOST_ASKED = 12
 # Copies matter to a test where they make the variance of a mean larger by more than this share (Kish 1965).
 LARGEST_INFLATION = 0.125
+# Rows that are equal are of one case where a column is equal in so many of them, which has so many values, and so many of a group.
+OF_ONE_CASE, FEWEST_CASES, SHARE_OF_CASES = 0.95, 5, 0.5
 # Columns after which rows are compared that may all differ by then.
 AT_ONCE = 8
 
@@ -102,7 +105,7 @@ def unused(sides: Iterable[tuple[Table, NDArray[np.int64], Collection[str]]]) ->
         whole = table.whole or table
         known.setdefault(id(whole), (whole, numbers, set()))[2].update(names)
 
-    def columns() -> Iterator[Callable[[NDArray[np.intp]], Values]]:
+    def columns() -> Iterator[tuple[str, Callable[[NDArray[np.intp]], Values]]]:
         for whole, numbers, names in known.values():
             rows = numbers - 1
             if whole.rows is not None:
@@ -111,7 +114,7 @@ def unused(sides: Iterable[tuple[Table, NDArray[np.int64], Collection[str]]]) ->
             for column in whole.columns:
                 if column.name in names or (column.kind == "number" and counts_rows(column.values[~column.missing])):
                     continue
-                yield partial(_at, column.values, rows)
+                yield column.name, partial(_at, column.values, rows)
 
     return columns
 
@@ -132,7 +135,7 @@ def copies_of(columns: Sequence[Values], *, total: int | None = None, others: Un
     group, sizes = _grouped(keys)
     if others is not None:
         repeated, more = np.flatnonzero(sizes[group] > 1), []
-        for further in others():
+        for _, further in others():
             # Mostly few columns tell all rows apart.
             if not len(repeated):
                 return None
@@ -167,9 +170,20 @@ def copies_warning(
 ) -> list[str]:
     """Return the warning of a test whose rows are copies enough to matter; the table may have others that are not known."""
     found = copies_of(columns, total=total, others=others)
+    case = None
+    if found is None and others is not None and (found := copies_of(columns, total=total)) is not None:
+        # What tells rows apart may be of one case all the same: where they are equal, so is its name.
+        case = _case_of(found.group, others)
+        found = None if case is None else found
     if found is None or found.inflation <= LARGEST_INFLATION:
         return []
     where, n = "" if name is None else f"{one_line(name)}: ", len(found.group)
+    if case is not None:
+        told = f"{where}{counted(found.repeats, 'row')} of {n:,} {'has' if found.repeats == 1 else 'have'} the values of another"
+        way_out = f"keep one of each, or {option('cluster', [case])} says that they belong together"
+        return [
+            f"{told} with the same {case!r}: the test takes them for independent, and its p-value is then too small; {way_out}"
+        ]
     said = f"{where}{counted(found.repeats, 'row')} of {n:,}"
     if total is None or n >= total:
         said += " repeat another row"
@@ -178,6 +192,19 @@ def copies_warning(
     if has_others:
         said += " in the columns tested; where the others do not tell them apart"
     return [f"{said}: the test takes copies for independent rows, and its p-value is then too small; keep one of each"]
+
+
+def _case_of(group: NDArray[np.intp], others: Unused) -> str | None:
+    """Return the first column that is equal where rows are in one group, and mostly differs between groups."""
+    order = np.argsort(group, kind="stable")
+    places = order[np.bincount(group)[group[order]] > 1]
+    together, groups = group[places][1:] == group[places][:-1], len(np.unique(group[places]))
+    for name, values in others():
+        found = values(places)
+        equal = found[1:] == found[:-1]
+        if equal[together].mean() > OF_ONE_CASE and len(np.unique(found)) > max(FEWEST_CASES, groups * SHARE_OF_CASES):
+            return name
+    return None
 
 
 def repeated_in(tables: Sequence[Table], pooled: Arranged) -> Iterator[str]:
@@ -217,7 +244,7 @@ def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: in
     repeated = [_share_among(np.sort(other), own) for own, other in (keys, keys[::-1])]
     if len(keys[0]) >= FEWEST_ROWS and np.array_equal(keys[0], keys[1]) and (keys[0] != keys[0][0]).any():
         yield (
-            "the files have the same rows in the same order: they are one and the same, and of one file twice no p-value is "
+            "the files have the same rows in the same order: they are one and the same, and the p-value is not "
             "valid; compare different ones"
         )
     elif max(repeated) > LARGEST_SHARE and _share_more_than_chance(*keys):
@@ -231,7 +258,7 @@ def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: in
             )
         yield (
             f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
-            "take the shared rows out of one of them"
+            f"take the shared rows out of one of them, or of cases that are in both, {option('paired', ['NAME'])} compares within each"
         )
 
 
