@@ -12,6 +12,7 @@ from kerntest import (
     KernelPCA,
     KernelRidge,
     KerntestWarning,
+    inspect_model,
     predict_file,
     train_ridge,
     train_svm,
@@ -100,9 +101,13 @@ def test_older_models_and_machines_of_one_class_tell_nothing(tmp_path, told):
     assert report.predictions["false"] >= 1
     assert told(new).warnings
     file = read_model(tmp_path / "m.kt")
+    shown = inspect_model(tmp_path / "m.kt")
+    assert {one.name: one.low for one in shown.columns}["bill"] == pytest.approx(birds(200).bill.min(), rel=1e-11)
+    assert "2024-01-02 to 2024-" in shown.summary()
     manifest = {name: value for name, value in file.manifest.items() if name != "ranges"}
     (tmp_path / "older.kt").write_bytes(model_bytes(manifest, file.arrays))
     assert predict_file(tmp_path / "older.kt", tmp_path / "new.csv", output=tmp_path / "out.csv").warnings == ()
+    assert inspect_model(tmp_path / "older.kt").columns[0].low is None
 
 
 def test_estimators_and_test_files_warn_too(tmp_path):

@@ -519,7 +519,11 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         if encoder is None:
             told["kernel"] = "precomputed"
         else:
-            columns = ({name: getattr(spec, name) for name in spec.stored_fields()} for spec in encoder.columns)
+            ends = {one.column: {"low": one.low, "high": one.high} for one in model.ranges}
+            columns = (
+                {name: getattr(spec, name) for name in spec.stored_fields()} | ends.get(spec.name, {})
+                for spec in encoder.columns
+            )
             told |= {
                 "importance": model.importance,
                 "scale": encoder.scale,

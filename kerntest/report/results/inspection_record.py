@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import kerntest
+from kerntest.data.column_types import date_text
 from kerntest.data.columns import named_columns
 from kerntest.data.diagnostics.dependent_rows import case_column
 from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
@@ -314,6 +315,8 @@ class ModelColumn(Record):
         What stands for a missing number where gaps are information.
     indicator : bool or None
         Whether the model also sees which of these are missing.
+    low, high : float or None
+        The ends of numbers and dates in the training rows; not in older files.
     """
 
     name: str
@@ -324,6 +327,8 @@ class ModelColumn(Record):
     written: str | None = None
     filled: float | None = None
     indicator: bool | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -478,6 +483,9 @@ def _values(column: ModelColumn) -> str:
         return f"{len(column.levels):,}: {words.name_list(column.levels)}"
     written = "" if column.written is None else f", written as {column.written}"
     written += "" if column.filled is None else "; may be missing"
+    if column.low is not None and column.high is not None:
+        shown = date_text if column.kind == "date" else words.number
+        written = f", {shown(column.low)} to {shown(column.high)}{written}"
     if column.centre is None or column.spread is None or (column.centre, column.spread) == (0.0, 1.0):
         return f"as it is{written}"
     days = " (days since 1970-01-01)" if column.kind == "date" else ""
