@@ -453,3 +453,18 @@ def test_pairs_of_several_samples_have_a_smallest_effect():
     assert found.reject
     assert "1 of 3 pairs differs by at least 2sd" in found.decision
     assert not mmd_test(frame, by="g", min_effect="9sd", permutations=200).reject
+
+
+def test_where_nothing_may_differ_the_rows_that_tell_so_are_told_too():
+    found = mmd_test(*normals(40, seed=25, shift=0.3), kernel="gaussian(1)", scale="none", margin=0.15, **FEW)
+    assert (found.margin.verdict, found.margin.lower_bound) == ("undecided", 0.0)
+    # As of equal distributions above.
+    assert 100 < found.margin.rows_if_equal[0] < 225
+    assert (
+        f"some {found.margin.rows_if_equal[0]:,} rows of each would decide if there is no difference, "
+        in found.decision
+    )
+    sure = mmd_test(*normals(40, seed=20, shift=0.3), kernel="gaussian(1)", scale="none", margin=0.15, **FEW).margin
+    assert sure.verdict == "undecided"
+    assert sure.lower_bound > 0
+    assert sure.rows_if_equal is None

@@ -117,9 +117,13 @@ class Asked(NamedTuple):
         upper = law.bound(alpha)
         # Where rows do not vary at all, a shift by their deviation is none.
         verdict = "same" if upper < least or upper == 0.0 else "differ" if lower > least else "undecided"
-        times = law.times_rows(least, alpha) if verdict == "undecided" else None
-        rows = None if times is None else (_rounded_up(times * sizes[0]), _rounded_up(times * sizes[1]))
-        return {"margin": Margin(margin=least, upper_bound=upper, verdict=verdict, rows_to_decide=rows, **told)}
+        told |= {"margin": least, "upper_bound": upper, "verdict": verdict}
+        if verdict == "undecided":
+            told["rows_to_decide"] = law.rows_to_decide(least, alpha, sizes)
+        if verdict == "undecided" and lower == 0.0:
+            equal = Law(law.found._replace(unbiased=0.0), law.errors)
+            told["rows_if_equal"] = equal.rows_to_decide(least, alpha, sizes)
+        return {"margin": Margin(**told)}
 
 
 def largest_mmd(kernel: Kernel, points: Points) -> float:
@@ -233,8 +237,8 @@ class Law:
         found = self.found
         return Law(found._replace(unbiased=max(found.unbiased, 0.0), variance=found.variance / times), told)
 
-    def times_rows(self, margin: float, alpha: float) -> float | None:
-        """Return how many times as many rows decide about a margin where the estimate stays as it is; None for too many."""
+    def rows_to_decide(self, margin: float, alpha: float, sizes: Sequence[int]) -> tuple[int, int] | None:
+        """Return how many rows of both samples decide about a margin where the estimate stays as it is; None for too many."""
         estimate = max(self.estimate, 0.0)
 
         def decides(times: float) -> bool:
@@ -249,7 +253,7 @@ class Law:
         for _ in range(HALVINGS // 2):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if decides(middle) else (middle, high)
-        return high
+        return _rounded_up(high * sizes[0]), _rounded_up(high * sizes[1])
 
     def interval(self, found: Effect, kernel: Kernel, alpha: float) -> Interval:
         """Return the interval of MMD and of the effect size at level 1 - alpha, where MMD^2 is far enough from 0."""

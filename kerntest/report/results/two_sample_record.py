@@ -65,6 +65,8 @@ class Margin(Record):
     rows_to_decide : tuple of int or None
         Where undecided: about how many rows of X and of Y decide, if the estimate of MMD stays as it is; None where those
         are more than 1,000 times as many.
+    rows_if_equal : tuple of int or None
+        Where undecided and the lower bound is 0: the same if there is no difference at all.
     """
 
     asked: str
@@ -77,6 +79,7 @@ class Margin(Record):
     upper_bound: float
     verdict: str
     rows_to_decide: tuple[int, int] | None = None
+    rows_if_equal: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,19 @@ def margin_lines(margin: two_sample_record.Margin, kernel: str) -> list[tuple[st
 
 def rows_to_decide_text(margin: two_sample_record.Margin) -> str:
     """Return how many rows would decide about a margin."""
-    if margin.rows_to_decide is None:
-        return "hardly any number of rows would decide if MMD stays as near to it"
-    x, y = margin.rows_to_decide
-    return f"some {f'{x:,} rows of each' if x == y else f'{x:,} and {y:,} rows'} would decide if MMD stays as it is"
+    told = f"{_of_each(margin.rows_to_decide)} would decide if MMD stays as it is"
+    if margin.rows_if_equal is None or margin.rows_if_equal == margin.rows_to_decide:
+        return told
+    return (
+        f"{_of_each(margin.rows_if_equal)} would decide if there is no difference, {told.replace(' would decide', '')}"
+    )
+
+
+def _of_each(rows: tuple[int, int] | None) -> str:
+    if rows is None:
+        return "hardly any number of rows"
+    x, y = rows
+    return f"some {x:,} rows of each" if x == y else f"some {x:,} and {y:,} rows"
 
 
 def _is_shift(asked: str) -> bool:
