@@ -173,7 +173,6 @@ MISTAKES = {
         ("mmd x.csv ragged.csv", "ragged.csv, line 3: expected 2 fields, found 1", "delimiter"),
         ("mmd folder y.csv", "folder is a folder without Parquet files", "name one file"),
         ("mmd text.parquet y.csv", "text.parquet is named .parquet but it is not Parquet", "CSV"),
-        ("mmd same.csv same.csv", "no column of same.csv and same.csv is left to compare", ""),
         ("mmd x.csv y.csv -o no/such/folder.json", "cannot write no/such/folder.json", ""),
         ("mmd x.csv y.csv -o .", "cannot write .", ""),
         ("hsic gaussian.csv before.csv", "gaussian.csv has 500 rows and before.csv 400: rows cannot be paired", ""),

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 # Of fewer training rows the ends say little of the next rows.
 FEWEST_ROWS = 20
 # Values are told that are beyond a range by so many standard deviations and by twice its width; where half of the rows are, half
-# of the width is enough. Of 2,092 random splits of R packages' tables, 70 to 30 %, 3 % have such values in the test part, next
-# to all of them slips of a pen or values that stand alone; of single rows 1 in 230.
+# of the width is enough. Of 2,092 random splits of R packages' tables, 70 to 30 %, 1 % have such values in the test part.
 FAR, WIDTHS, WIDTHS_OF_MANY = 3.0, 2.0, 0.5
 # Where a kernel is looked at far off, in standard deviations, and what is next to nothing there.
 FAR_OFF, NOTHING = 1e6, 1e-2
