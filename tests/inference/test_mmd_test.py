@@ -102,12 +102,16 @@ def test_the_floor_of_all_splits_knows_that_samples_of_one_size_may_change_place
         (np.zeros((1, 2)), "^x has 1 row; the test needs at least 2 in each table$", "data.too_few_rows"),
         (np.zeros((3, 1)), "^x and y have 1 and 2 columns$", "data.columns_differ"),
         (np.array([[1, 2], [np.nan, 4.0]]), r"^x has 1 missing value \(NaN\): x1 1", "data.missing_values"),
-        (np.ones((4, 2)), "^no column of x and y is left to compare", "data.no_columns"),
+        (
+            pd.DataFrame({"a": [f"case {k}" for k in range(30)]}),
+            "^no column of x and y is left to compare",
+            "data.no_columns",
+        ),
     ],
 )
 def test_data_that_cannot_be_used(x, message, code):
     with pytest.raises(DataError, match=message) as caught:
-        mmd_test(x, np.ones((5, 2)) if code == "data.no_columns" else arrays()[1])
+        mmd_test(x, x + "!" if code == "data.no_columns" else arrays()[1])
     assert (caught.value.code, caught.value.exit_code) == (code, 3)
 
 
