@@ -218,7 +218,10 @@ def _as_one(what: str, steps: Sequence[Step]) -> Step:
     def held(threads: int) -> float:
         return max(step.held(threads) for step in steps)
 
-    return Step(what, held, added(*(step.work for step in steps)), added(*(step.most for step in steps)))
+    def least(threads: int) -> float:
+        return max((step.least or step.held)(threads) for step in steps)
+
+    return Step(what, held, added(*(step.work for step in steps)), added(*(step.most for step in steps)), least)
 
 
 def _parts(progress: Progress | None, work: Sequence[float]) -> Iterator[Progress | None]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import one_blas_thread
-from kerntest.engines.plan import added
+from kerntest.engines.plan import UNITS, added
 from kerntest.errors import UsageError
 from kerntest.inference.nulls.permutation import scorer
 from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, Design
@@ -202,9 +202,9 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     weighed = added({"product": products * blocks, "entry": 8.0 * products}, times=2.0 + ROUNDS / 2)
     shift = added(tried, weighed)
     what = "the size of the difference, or the shift that would have been found"
-    least = 8.0 * max(4.0 * s**2, 1.2 * products)
-    held = max(least, 56.0 * drawn**2)
-    return Step(what, lambda _: held, shift, added(sized, shift), lambda _: least)
+    helds = 8.0 * max(4.0 * s**2, 1.2 * products), 56.0 * drawn**2
+    low, high = ({unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of in (min, max))
+    return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
 
 
 class MovedTest:
