@@ -61,7 +61,7 @@ UnknownRule: TypeAlias = Literal["error", "ignore"]
 # What a model finds on the way to its values may be many numbers a row: so many rows are taken at a time.
 SLICE_ROWS = 1 << 12
 # What applying takes for each thread (measured: 50 to 80 MB).
-PIECE_BYTES = 70 * 10**6
+PIECE_BYTES = 35 * 10**6
 # Values of a column that are told.
 VALUES_TOLD = 20
 # Columns with values far from the training rows that are told one by one.
