@@ -228,6 +228,16 @@ class Table:
             return self
         return replace(self, columns=tuple(map(self._named, names)), whole=self.whole or self)
 
+    def with_all_columns(self) -> Table:
+        """Return these rows with the columns that were left out, too."""
+        if self.whole is None:
+            return self
+        places = self.numbers() - 1
+        if self.whole.rows is not None:
+            order = np.argsort(self.whole.rows)
+            places = order[np.searchsorted(self.whole.rows, self.numbers(), sorter=order)]
+        return self.whole.take(places)
+
     def _named(self, name: str) -> Column:
         if not isinstance(name, str) or name not in self._by_name:
             raise unknown_column(name, self.name, self.names)

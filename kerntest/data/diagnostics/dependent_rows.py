@@ -44,20 +44,22 @@ def case_columns(table: Table, columns: Sequence[Column], *, sure: bool = True) 
     Unless `sure`, a column that is not one of these need not tell rows apart with another one, nor be numbers in order.
     """
     used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
-    numbers = [column.take(first) for column in columns if not column.is_category and not _runs(column)]
+    looked = [column.take(first) for column in columns if column.is_category or not _runs(column)]
     plain, known = [column.take(first) for column in table.columns if column.problem is None], dict[str, Any]()
     for column in plain:
         levels = _cases(column)
         if levels is None:
             continue
-        others = [one for one in numbers if one.name != column.name]
-        told_apart = (not sure and column.name not in used) or _tells_rows_apart(column, levels, plain, known)
+        told_apart = _tells_rows_apart(column, levels, plain, known)
         in_order = (
             not told_apart and column.kind == "number" and NumberFacts.of(column.values[~column.missing]).counts_cases
         )
-        alike = {*_alike(column, levels, others, in_order=in_order)} if told_apart or in_order else set()
-        if alike:
-            yield table[column.name], alike
+        # Levels of one column within those of another are no wonder unless these name cases.
+        others = [one for one in looked if one.name != column.name and (told_apart or not one.is_category)]
+        if told_apart or in_order or (not sure and column.name not in used):
+            ordered = in_order and (sure or column.name in used)
+            if alike := {*_alike(column, levels, others, in_order=ordered)}:
+                yield table[column.name], alike
 
 
 def case_column(table: Table, groups: Sequence[Sequence[Column]], *, sure: bool = True) -> Column | None:
@@ -112,28 +114,44 @@ def _tells_rows_apart(
 
 
 def _alike(column: Column, levels: NDArray[np.intp], measured: Sequence[Column], *, in_order: bool) -> Iterator[str]:
-    """Yield the names of the columns of numbers in which rows of one case are alike."""
-    from scipy.special import fdtrc  # noqa: PLC0415 - few tables have such a column
-
-    for name, values in ((one.name, one.values[~column.missing]) for one in measured):
-        known = np.isfinite(values)
-        _, places, counts = np.unique(levels[known], return_inverse=True, return_counts=True)
-        n, groups = len(places), len(counts)
-        if n <= groups or values[known].min() == values[known].max():
+    """Yield the names of the columns in which rows of one case are alike."""
+    for one in measured:
+        values = one.values[~column.missing]
+        known = values >= 0 if one.is_category else np.isfinite(values)
+        values, places = values[known], np.unique(levels[known], return_inverse=True, return_counts=True)[1]
+        if len(places) == 0 or len(places) <= (groups := int(places.max()) + 1) or values.min() == values.max():
             continue
-        share = min(explained_share(places, values[known]), 1.0 - 1e-12)
-        beyond = _beyond_chance(share, n, groups)
+        # Another name of the cases is no property of them.
+        if one.is_category and 2 * len(np.unique(values, return_counts=True)[0]) > groups:
+            continue
+        beyond, p_value = _explained(places, values)
+        if beyond <= ALIKE or p_value * len(measured) >= IMPROBABLE:
+            continue
+        # Of cases whose order says nothing, two next to each other share half of the variance between cases.
+        if not in_order or _explained(places // 2, values)[0] < SHARED_WITH_NEXT * beyond:
+            yield one.name
+
+
+def _explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:
+    """Return which share of a variance lies between cases, less what chance explains, and the p-value that there is one.
+
+    Of numbers by the F test; of levels the variance is that of Gini, and the test that of Light and Margolin (1971).
+    """
+    from scipy.special import chdtrc, fdtrc  # noqa: PLC0415 - few tables have such a column
+
+    n, groups = len(places), int(places.max()) + 1
+    if values.dtype.kind == "f":
+        share = min(explained_share(places, values.astype(np.float64)), 1.0 - 1e-12)
         p_value = fdtrc(groups - 1, n - groups, share / (groups - 1) / ((1.0 - share) / (n - groups)))
-        if beyond > ALIKE and p_value * len(measured) < IMPROBABLE:
-            # Of cases whose order says nothing, two next to each other share half of the variance between cases.
-            two = _beyond_chance(explained_share(places // 2, values[known]), n, (groups + 1) // 2) if in_order else 0.0
-            if two < SHARED_WITH_NEXT * beyond:
-                yield name
-
-
-def _beyond_chance(share: float, n: int, groups: int) -> float:
-    """Return an explained share of a variance less what chance explains, (groups - 1) / (n - 1)."""
-    return 1.0 - (1.0 - share) * (n - 1) / (n - groups)
+    else:
+        _, levels, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        cells = np.unique(places * np.intp(len(sizes)) + levels, return_counts=True)
+        within = np.bincount(cells[0] // len(sizes), weights=cells[1].astype(np.float64) ** 2) / np.bincount(places)
+        total = n - float(sizes @ sizes) / n
+        share = 1.0 - (n - float(within.sum())) / total
+        p_value = chdtrc((len(sizes) - 1) * (groups - 1), (n - 1) * (len(sizes) - 1) * share)
+    # By chance (groups - 1) / (n - 1).
+    return 1.0 - (1.0 - share) * (n - 1) / (n - groups), float(p_value)
 
 
 def cases_warning(name: str, way_out: str = "") -> str:
@@ -163,21 +181,39 @@ def dependent_rows(read: Sequence[Table], tables: Sequence[Table]) -> Iterator[s
 
     `tables` are those of the columns that are tested, of tables as they were read; their first rows will do.
     """
-    for one, whole in zip(tables, read, strict=True):
-        cases = case_column(whole, [one.columns], sure=False)
-        if cases is not None and all(cases.name in other.names for other in read):
-            levels = [{*as_text(other[cases.name]).used_levels} for other in read]
-            if not levels[0] & levels[1]:
-                yield cases_warning(cases.name)
-                return
-    both = [(one, whole) for one, whole in zip(tables, read, strict=True) if in_time(whole)]
-    alike = [(names[0], one.name) for one, whole in both if (names := alike_neighbours(one.columns, whole))]
+    whole = [one.with_all_columns() for one in read]
+    for sure in (True, False):
+        for one, of in zip(tables, whole, strict=True):
+            for cases, _ in case_columns(of, one.columns, sure=sure):
+                if (apart := _apart(cases.name, whole)) == 1.0:
+                    yield cases_warning(cases.name)
+                    return
+                if sure and apart > ALIKE:
+                    cluster, strata = option("cluster", [cases.name]), option("strata", [cases.name])
+                    within = f"{strata} compares rows of one case, and hsic of the column of groups with {cluster}"
+                    yield cases_warning(cases.name, within)
+                    return
+    both = [(one, of) for one, of in zip(tables, whole, strict=True) if in_time(of)]
+    alike = [(names[0], one.name) for one, of in both if (names := alike_neighbours(one.columns, of))]
     if alike:
         told = "number stretches of rows, differently in each file, in a column 'stretch'"
         way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
         yield series_warning(
             list(dict.fromkeys(name for name, _ in alike)), way_out, listed([name for _, name in alike])
         )
+
+
+def _apart(name: str, tables: Sequence[Table]) -> float:
+    """Return how far cases are in one of two tables: 1 if all are, 0 if not more than by chance."""
+    if any(name not in one.names for one in tables):
+        return 0.0
+    columns = [as_text(one[name]) for one in tables]
+    texts = [np.array(one.levels, dtype=object)[one.values[~one.missing]] for one in columns]
+    if not {*texts[0]} & {*texts[1]}:
+        return 1.0
+    _, places = np.unique(np.concatenate(texts).astype(str), return_inverse=True)
+    beyond, p_value = _explained(places, np.repeat([0.0, 1.0], list(map(len, texts))))
+    return beyond if p_value < IMPROBABLE else 0.0
 
 
 def order_warnings(
@@ -207,10 +243,15 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     in_cases = ((cases.name, pair) for cases, alike in named for pair in found if {*pair} <= alike)
     series = {*alike_neighbours(columns, table)} if found else set[str]()
     in_series = [pair for pair in found if {*pair} <= series]
+    # What only rises, such as the time, is no series to test.
+    rising = {column.name for column in columns if not column.is_category and _runs(column)}
+    testable = next((pair for pair in in_series if not {*pair} & rising), None)
     if (case := next(in_cases, None)) is not None:
         yield cases_warning(case[0], tested(case[1], option("cluster", [case[0]])))
     elif in_series:
-        way_out = f"{tested(in_series[0], option('time-series', True))} tests a series"
+        way_out = f"{option('time-series', True)} tests two series"
+        if testable is not None:
+            way_out = f"{tested(testable, option('time-series', True))} tests series"
         yield series_warning(list(dict.fromkeys(chain.from_iterable(in_series))), way_out)
     yield from counters(column for column in columns if column.name not in series)
 
