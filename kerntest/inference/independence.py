@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from kerntest.data.diagnostics.dependent_rows import order_warnings
-from kerntest.data.facts import NumberFacts, lone_values
+from kerntest.data.diagnostics.dependent_rows import no_series, order_warnings
+from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
@@ -27,7 +27,7 @@ from kerntest.report.results.independence_record import IndependenceResult, Kern
 from kerntest.report.summaries.test_summary import SPECTRAL, independence_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -296,7 +296,7 @@ def hsic_test(
             *groups.warnings,
             *paired.warnings,
             *(
-                _clocks(groups, paired)
+                no_series(groups.tables, paired.origin, rejects=verdict.p_value <= alpha)
                 if time_series
                 else []
                 if cluster
@@ -432,16 +432,6 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
         raise _gap(
             table, row, "a row is left out here, inside the series, which would close the gap and shift all lags"
         )
-
-
-def _clocks(groups: Groups, paired: Paired) -> Iterator[str]:
-    """Yield warnings about columns that are no stationary series, since they go in one direction for ever."""
-    for column in (column for table in groups.tables for column in table.columns if not column.is_category):
-        if NumberFacts.of(column.values[paired.origin]).runs:
-            yield (
-                f"column {column.name!r} runs in one direction like a time or a counter: that is no stationary series, and the "
-                "p-value is not valid; test its changes from row to row, or leave it out"
-            )
 
 
 def _refuse_missing(groups: Groups) -> None:

@@ -117,3 +117,46 @@ def test_a_series_with_its_time_is_told_by_tests_of_two_tables_and_by_learners()
     (text,) = [text for text in train_ridge(lagged, "close", exclude="day").warnings if "neighbouring" in text]
     assert "the rows to judge by lie among those that are learned from" in text
     assert not [text for text in train_ridge(lagged[["close", "before"]], "close").warnings if "neighbouring" in text]
+
+
+def test_groups_of_one_table_are_told_of_cases_that_are_not_tested_and_of_those_that_change_within_some():
+    rng = np.random.default_rng(3)
+    table = panel(40)
+    side = np.repeat(rng.permutation(40) < 20, 8)
+    apart = table.assign(side=np.where(side, "u", "v"), wage=table.wage + side)
+    told = "rows with the same 'person' are alike, and the test takes rows for independent: "
+    (text,) = [one for one in mmd_test(apart, by="side", columns="wage,hours").warnings if told in one]
+    assert text == f"{told}cluster='person' relabels them together"
+    # A few persons change sides: what is alike within them still is.
+    changing = apart.assign(side=np.where((np.arange(320) < 40) & (np.arange(320) % 8 < 2), "u", apart.side))
+    (text,) = [one for one in mmd_test(changing, by="side", columns="wage,hours").warnings if told in one]
+    assert (
+        text
+        == f"{told}strata='person' compares rows of one case, and hsic of the column of groups with cluster='person' relabels them together"
+    )
+    # Rows that are on either side by chance, whoever they are of, are exchangeable.
+    drawn = rng.random(320) < 0.5
+    by_chance = table.assign(side=np.where(drawn, "u", "v"), wage=table.wage + 2.0 * drawn)
+    found = mmd_test(by_chance, by="side", columns="wage,hours")
+    assert found.reject
+    assert not [one for one in found.warnings if told in one]
+    # A side in words is as alike within persons as numbers are.
+    (text,) = [one for one in hsic_test(apart, x_columns="side", y_columns="wage").warnings if told in one]
+    assert text == f"{told}cluster='person' relabels them together"
+    assert not [one for one in hsic_test(by_chance, x_columns="side", y_columns="wage").warnings if told in one]
+
+
+def test_two_walks_are_no_series_to_shift_and_the_hint_of_a_screen_leaves_the_time_out():
+    rng = np.random.default_rng(4)
+    steps = rng.normal(size=(200, 3))
+    walks = pd.DataFrame(np.cumsum(steps, axis=0), columns=list("abc")).assign(day=np.arange(5, 405, 2))
+    told = "wander like random walks"
+    found = hsic_test(walks, x_columns="a", y_columns="b", time_series=True, alpha=0.999)
+    assert [one for one in found.warnings if f"'a' and 'b' {told}" in one]
+    changes = pd.DataFrame(steps, columns=list("abc"))
+    for x, y, table in (("a", "b", changes), ("a", "step", walks.assign(step=steps[:, 2]))):
+        found = hsic_test(table, x_columns=x, y_columns=y, time_series=True, alpha=0.999)
+        assert not [one for one in found.warnings if told in one]
+    (text,) = [one for one in hsic_pairs(walks, alpha=0.5).warnings if "neighbouring rows are alike" in one]
+    assert "time_series=True tests series" in text
+    assert "='day'" not in text

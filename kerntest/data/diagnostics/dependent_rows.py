@@ -172,6 +172,8 @@ SERIAL_ERRORS, IN_TIME, FEWEST_ROWS_IN_SERIES = 6.0, 3.5, 30
 LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
 # Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
+# The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
+UNIT_ROOT = -2.57
 # Whole numbers that run from step to step within these are years.
 YEARS = 1500.0, 2200.0
 
@@ -285,6 +287,37 @@ def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.i
         for column, values in runs
         if counts_rows(values) or (column.name not in sorts and _locally_alike(values))
     ]
+
+
+def no_series(tables: Sequence[Table], rows: NDArray[np.intp], *, rejects: bool) -> Iterator[str]:
+    """Yield warnings about columns, at some rows, that are no stationary series: that run one way, or wander in all tables."""
+    wandering: list[list[str]] = [[] for _ in tables]
+    for own, table in zip(wandering, tables, strict=True):
+        for column in (column for column in table.columns if not column.is_category):
+            if NumberFacts.of(values := column.values[rows]).runs:
+                yield (
+                    f"column {column.name!r} runs in one direction like a time or a counter: that is no stationary series, and the "
+                    "p-value is not valid; test its changes from row to row, or leave it out"
+                )
+            elif _dickey_fuller(values) > UNIT_ROOT:
+                own.append(column.name)
+    if rejects and all(wandering):
+        yield (
+            f"{' and '.join(repr(names[0]) for names in wandering)} wander like random walks, which the test of Dickey and Fuller "
+            "does not rule out: of two such series the p-value is far too small; test their changes from row to row"
+        )
+
+
+def _dickey_fuller(values: NDArray[np.float64]) -> float:
+    """Return the t statistic of the slope of the steps on the values they start from, with an intercept (1979)."""
+    before, steps = values[:-1] - values[:-1].mean(), np.diff(values)
+    size = float(before @ before)
+    if size == 0.0 or len(before) < FEWEST_ROWS_IN_SERIES:
+        return -math.inf
+    slope = float(before @ steps) / size
+    rest = steps - steps.mean() - slope * before
+    error = math.sqrt(float(rest @ rest) / (len(before) - 2) / size)
+    return slope / error if error > 0 else -math.inf
 
 
 def in_time(table: Table) -> bool:
