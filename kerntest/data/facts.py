@@ -29,6 +29,8 @@ FEWEST_ROWS = 20
 # A text column with more different values than this is no column of categories.
 MOST_LEVELS = 10_000
 LEVELS_SHOWN = 5
+# Whole numbers of at most so many different values may be codes; the first rows tell of most that there are more.
+MOST_CODES, FIRST_LOOKED_AT = 200, 1000
 # Tells the stream of sampled rows from other streams of the same seed.
 SAMPLE_STREAM = 7
 # Share of a variance that numbers have which look alike: a tenth of their spread is left to them.
@@ -198,7 +200,7 @@ class TableFacts:
     """What is known of some rows of a table; of numbers and levels from the rows without missing values.
 
     `strange` counts the values that are not of the kind that a column should have; `levels` are the different values of
-    a column of categories, None where they are too many.
+    a column of categories, and `codes` of whole numbers, None where they are too many.
     """
 
     name: str
@@ -209,6 +211,7 @@ class TableFacts:
     first_missing: tuple[Table, int] | None = None
     numbers: dict[str, NumberFacts] = field(default_factory=dict)
     levels: dict[str, set[str] | None] = field(default_factory=dict)
+    codes: dict[str, set[float] | None] = field(default_factory=dict)
     others: dict[str, OtherKind] = field(default_factory=dict)
     strange: Counter[str] = field(default_factory=Counter)
     sample: RandomRows | None = None
@@ -247,7 +250,8 @@ class TableFacts:
                 levels = kept.used_levels
                 found.levels[column.name] = levels if len(levels) <= MOST_LEVELS else None
             elif len(kept.values):
-                found.numbers[column.name] = NumberFacts.of(kept.values)
+                found.numbers[column.name] = facts = NumberFacts.of(kept.values)
+                found.codes[column.name] = _codes(kept.values) if facts.whole else None
         if sampled and found.used:
             found.sample = RandomRows.of(table, np.flatnonzero(complete), before, sampled, seed)
         return found
@@ -266,12 +270,25 @@ class TableFacts:
             else:
                 self.numbers[name] = replace(facts)
         for name, levels in later.levels.items():
-            known = self.levels.get(name, set())
-            both = None if known is None or levels is None else known | levels
-            self.levels[name] = None if both is None or len(both) > MOST_LEVELS else both
+            self.levels[name] = _together(self.levels.get(name, set()), levels, MOST_LEVELS)
+        for name, codes in later.codes.items():
+            self.codes[name] = _together(self.codes.get(name, set()), codes, MOST_CODES)
         if self.sample is not None and later.sample is not None:
             self.sample = self.sample.with_others(later.sample, sampled)
         self.sample = self.sample or later.sample
+
+
+def _codes(values: NDArray[np.float64]) -> set[float] | None:
+    """Return the different ones of whole numbers, None where they are too many."""
+    if len(set(values[:FIRST_LOOKED_AT].tolist())) > MOST_CODES:
+        return None
+    found = {*np.unique(values, return_counts=True)[0].tolist()}
+    return found if len(found) <= MOST_CODES else None
+
+
+def _together(known: set[Any] | None, later: set[Any] | None, most: int) -> set[Any] | None:
+    both = None if known is None or later is None else known | later
+    return None if both is None or len(both) > most else both
 
 
 def complete_rows(table: Table) -> NDArray[np.bool_]:

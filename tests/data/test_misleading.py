@@ -83,6 +83,40 @@ def test_columns_that_count_or_follow_time(x, y, said):
     assert not warnings or found(*renamed)[0].endswith("leave it out with exclude='row number'")
 
 
+@pytest.mark.parametrize("method", ["exact", "features"])
+def test_a_second_name_of_the_samples_is_told(method):
+    n, code = 660, np.repeat([3.0, 8.0, 5.0], 220)
+    names = np.array(["north", "south", "west"])
+    table = pd.DataFrame(
+        {"side": names[(code > 3.0) + (code > 5.0) * 1], "v": noise(n), "kind": np.tile([*"ab"], n // 2)}
+    )
+    table["site"], table["code"] = [f"{side} {k % 4}" for k, side in enumerate(table["side"])], code
+
+    def told(data, **options):
+        options |= {"permutations": 100, "method": method, "features": "nystroem:20" if method == "features" else None}
+        return [one for one in mmd_test(data, by="side", **options).warnings if "apart" in one]
+
+    said = "the samples apart: no value is in both; if"
+    (text,) = told(table)
+    assert text.startswith(f"columns 'site', 'code' each alone tell {said} they are other names of them")
+    assert text.endswith("leave them out with exclude='site,code'")
+    (text,) = told(table[code != 3.0], exclude="site")
+    assert text == (
+        f"column 'code' alone tells {said} it is another name of them, such as a code or a batch, leave it out with exclude='code'"
+    )
+    assert told(table, exclude="site,code") == []
+    # One value in both is enough, numbers that are no codes may differ, and a column alone is what is asked about.
+    table.loc[[0, 300, 500], ["site", "code"]] = "everywhere", 7.0
+    assert told(table) == []
+    assert told(table.assign(v=code + 0.01 * noise(n)), columns="v,kind") == []
+    assert told(table.assign(v=code), columns="v") == []
+
+
+def test_rare_values_need_not_be_in_both_samples():
+    x, y = ({"v": noise(40), "name": [f"{letter}{k // 4}" for k in range(40)]} for letter in "xy")
+    assert found(x, y) == []
+
+
 def test_very_unequal_sizes():
     assert found({"v": noise(400)}, {"v": noise(20, 1)}) == []
     said = "before has 21 times as many rows as after: what the test can see is set by the 20 rows of the smaller one; "

@@ -1,4 +1,4 @@
-"""Columns that count or follow time, uneven tables, rows in both: what would make a test of two tables mislead."""
+"""Columns that count, follow time or name the tables, uneven tables, rows in both: what would make a test of two tables mislead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.data.diagnostics.copies import in_percent
 from kerntest.data.facts import TableFacts
-from kerntest.errors import one_line, option
+from kerntest.errors import listed, one_line, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kerntest.data.table import Kind, Table
 
 LARGEST_RATIO = 20
+# Values that no other table has tell it apart, and are not rare by chance, with so many rows of each on average.
+ROWS_OF_VALUE = 5
 SIGNIFICANT = 0.01
 COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 _COUNTS_IN_EACH = COUNTS.replace("its", "in each table its")
@@ -24,11 +26,13 @@ _COUNTS_IN_EACH = COUNTS.replace("its", "in each table its")
 
 def misleading(tables: Sequence[Table], pooled: Arranged) -> list[str]:
     """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled."""
-    return list(two_sample_warnings([TableFacts.of(table) for table in tables], pooled.numeric_names))
+    return list(
+        two_sample_warnings([TableFacts.of(table) for table in tables], (*pooled.numeric_names, *pooled.category_names))
+    )
 
 
-def two_sample_warnings(facts: Sequence[TableFacts], numeric_names: Sequence[str]) -> Iterator[str]:
-    """Yield the same from facts about two tables."""
+def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Iterator[str]:
+    """Yield the same from facts about two tables, of which some columns are used."""
     (x, y), names = facts, [one_line(one.name) for one in facts]
     dropped = [one.rows - one.used for one in facts]
     p_value = proportions_p_value(dropped[0], x.rows, dropped[1], y.rows)
@@ -46,10 +50,26 @@ def two_sample_warnings(facts: Sequence[TableFacts], numeric_names: Sequence[str
             f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
             "of the smaller one; give it more rows"
         )
-    for name in [name for name in x.kinds if name in numeric_names]:
+    telling = [name for name in x.kinds if name in used and _tells_apart(name, facts)]
+    if telling and len(used) > 1:
+        several = len(telling) > 1
+        yield (
+            f"column{'s' * several} {listed(list(map(repr, telling)))} {'each alone tell' if several else 'alone tells'} the samples "
+            f"apart: no value is in both; if {'they are other names' if several else 'it is another name'} of them, such as a code or "
+            f"a batch, leave {'them' if several else 'it'} out with {option('exclude', telling)}"
+        )
+    for name in [name for name in x.numbers if name in used]:
         trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
         if trouble is not None:
             yield left_out_with(name, trouble)
+
+
+def _tells_apart(name: str, facts: Sequence[TableFacts]) -> bool:
+    """Say whether a few categories or codes, in many rows each, are all in one of two tables."""
+    values = [one.levels.get(name) or one.codes.get(name) for one in facts]
+    few = [some for some, one in zip(values, facts, strict=True) if some and ROWS_OF_VALUE * len(some) <= one.used]
+    # Of dates it is told that they differ.
+    return len(few) == len(facts) and not few[0] & few[1] and facts[0].kinds[name] != "date"
 
 
 def left_out_with(name: str, trouble: str) -> str:
