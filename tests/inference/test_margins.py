@@ -182,9 +182,20 @@ def test_near_0_there_is_no_interval_and_the_report_says_so():
     assert found.interval.lower is found.interval.upper is found.interval.effect_size_lower is None
     told = " ".join(str(found).split())
     assert (
-        f"none: MMD is {found.interval.mmd:.4g}, its square within 4 standard errors of 0 under {found.interval.kernel[:8]}"
-        in told
+        f"none: MMD is {found.interval.mmd:.4g}, so small beside its error that no interval holds, though the p-value does "
+        f"under {found.interval.kernel[:8]}" in told
     )
+    # Its own estimate lies within its ends, that of the clearest kernel need not.
+    found = mmd_test(*normals(100, shift=1.5, seed=4))
+    interval, told = found.interval, " ".join(str(found).split())
+    assert interval.kernel != found.kernel
+    for field, name in (("mmd", "MMD"), ("effect_size", "effect size")):
+        ends = [
+            getattr(interval, one)
+            for one in (("lower", "upper") if name == "MMD" else ("effect_size_lower", "effect_size_upper"))
+        ]
+        assert f"{name} {getattr(interval, field):.4g} (" in told
+        assert f"{ends[0]:.4g} to {ends[1]:.4g})" in told
     # A margin has its own bounds, which hold there too.
     assert "none: MMD" not in str(mmd_test(x, y, margin=0.1))
     assert mmd_test(*normals(100, seed=4)).interval is None

@@ -21,18 +21,19 @@ def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "")
 
 def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
     """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
+    # Of the kernel of the interval: the numbers above may be of another one, and need not lie between its ends.
+    mmd, effect = (number(value) for value in (interval.mmd, interval.effect_size))
     if interval.lower is None or interval.upper is None:
-        errors = (
+        why = (
             "without a standard error"
             if interval.standard_errors is None
-            else "its square within 4 standard errors of 0"
+            else "so small beside its error that no interval holds, though the p-value does"
         )
-        found = f"none: MMD is {number(interval.mmd)}, {errors}"
-        return labelled("interval", [found, _under(interval.kernel, kernel)])
-    ends = number(interval.lower), number(interval.upper)
-    sizes = number(interval.effect_size_lower or 0.0), number(interval.effect_size_upper or 0.0)
-    level = f"{percent(interval.level)}: MMD {' to '.join(ends)}, effect size {' to '.join(sizes)}"
-    return labelled("interval", [level, _under(interval.kernel, kernel)])
+        return labelled("interval", [f"none: MMD is {mmd}, {why}", _under(interval.kernel, kernel)])
+    ends = f"{percent(interval.level)}: {number(interval.lower)} to {number(interval.upper)}"
+    sizes = f"{number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
+    found = f"MMD {mmd} ({ends}), effect size {effect} ({sizes})"
+    return labelled("interval", [found, _under(interval.kernel, kernel)])
 
 
 def _under(kernel: str, other: str) -> str:
