@@ -195,9 +195,11 @@ def telling(function: _Function) -> _Function:
 
 
 def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:
-    """Return the candidate most like `word`, or None when nothing is close."""
-    folded = {candidate.casefold(): candidate for candidate in candidates}
-    matches = get_close_matches(str(word).casefold(), list(folded), n=1, cutoff=0.6)
+    """Return the candidate most like `word`, or the first of which it is the first word, or None when nothing is close."""
+    folded, own = {candidate.casefold(): candidate for candidate in candidates}, str(word).casefold()
+    matches = get_close_matches(own, list(folded), n=1, cutoff=0.6)
+    # Of a short word nothing is close that is much longer: p of p_value.
+    matches = matches or [one for one in folded if own and one.replace("_", " ").split()[:1] == [own]]
     return folded[matches[0]] if matches else None
 
 

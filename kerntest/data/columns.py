@@ -328,7 +328,7 @@ def apply_missing(
         return table, 0
     incomplete = np.any([column.missing for column in columns], axis=0)
     if policy == "error":
-        raise missing_error(table, counts, int(np.argmax(incomplete)), needed)
+        raise missing_error(table, counts, int(np.argmax(incomplete)), needed, table.n_rows)
     if incomplete.all():
         raise no_rows_left(table.name, counts, needed)
     return table.take(~incomplete), int(np.count_nonzero(incomplete))
@@ -358,11 +358,22 @@ def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[
     return DataError(said, hint=hint, code="data.no_rows_left", where={"file": table_name, **where})
 
 
-def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
-    """Return the error that counts the missing values, column by column."""
-    hint = f"{option('missing', 'drop')} leaves those rows out"
+def missing_error(
+    table: Table, counts: dict[str, int], first_row: int, needed: Collection[str], n_rows: int
+) -> DataError:
+    """Return the error that counts the missing values of so many rows, column by column."""
+    hint, empty = (
+        f"{option('missing', 'drop')} leaves those rows out",
+        [name for name in counts if counts[name] == n_rows],
+    )
+    if wanted := next((name for name in empty if name in needed), None):
+        hint = f"column {wanted!r} is needed and has no values: fill it in"
+    elif empty:
+        # No row would be left.
+        hint = f"{option('exclude', empty)} leaves out what has no values"
+        hint += f", then {option('missing', 'drop')} rows that miss others" if len(empty) < len(counts) else ""
     # Leaving other columns out does not help where one that is needed has missing values too.
-    if counts.keys().isdisjoint(needed):
+    elif counts.keys().isdisjoint(needed):
         hint += f", {option('missing', 'indicator')} keeps them"
         hint += f"; {option('exclude', list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
     if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):

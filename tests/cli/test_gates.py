@@ -108,3 +108,9 @@ def test_a_gate_that_is_none_is_told_what_to_type(kerntest, gate, hint):
     outcome = kerntest(*MMD, "--fail-on", gate)
     assert outcome.code == 2
     assert outcome.err.splitlines()[1] == f"hint: {hint}"
+
+
+def test_a_gate_on_the_first_word_of_a_number_is_told_its_whole_name(kerntest):
+    outcome = kerntest(*MMD, "--fail-on", "p<0.05")
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == ["error: --fail-on: the report has no 'p'", "hint: did you mean 'p_value'?"]

@@ -180,6 +180,31 @@ def test_every_learner_takes_gaps_and_rows_without_a_target_are_left_out():
         train_unmix(table, missing="indicator")
 
 
+@pytest.mark.parametrize("method", ["exact", "features"])
+def test_a_column_without_any_value_is_to_be_left_out(method):
+    x, y = (pd.DataFrame({"v": np.arange(300.0) % 17, "w": np.arange(300) % 5, "none": [None] * 300}) for _ in "xy")
+
+    def hint(**options):
+        with pytest.raises(DataError) as told:
+            mmd_test(x, y, method=method, **options)
+        return told.value.hint
+
+    assert hint() == "exclude='none' leaves out what has no values"
+    x.loc[3, "w"] = np.nan
+    assert hint() == "exclude='none' leaves out what has no values, then missing='drop' rows that miss others"
+    assert hint(exclude="none") == (
+        "missing='drop' leaves those rows out, missing='indicator' keeps them; exclude='w' leaves the column out"
+    )
+    assert mmd_test(x, y, method=method, exclude="none", missing="drop").n_x == 299
+
+
+def test_a_target_without_any_value_is_needed():
+    data = pd.DataFrame({"v": np.arange(30.0), "w": np.arange(30.0) ** 2, "y": [np.nan] * 30})
+    with pytest.raises(DataError) as told:
+        train_ridge(data, target="y")
+    assert told.value.hint == "column 'y' is needed and has no values: fill it in"
+
+
 def test_a_column_of_the_name_that_is_made_is_refused():
     table = frame().rename(columns={"size": "price missing"})
     with pytest.raises(DataError, match="more than one column named 'price missing'"):

@@ -286,7 +286,8 @@ class Survey(exact.RunOfTest):
         pooled = TableFacts(" and ".join(names), self.kinds)
         for one, found in zip(self._inputs, facts, strict=True):
             if found.first_missing is not None and missing == "error":
-                raise table_columns.missing_error(found.first_missing[0], found.missing, found.first_missing[1], ())
+                first, row = found.first_missing
+                raise table_columns.missing_error(first, found.missing, row, (), found.rows)
             if not found.rows:
                 raise one.choice.nothing_left(found.name)
             if not found.used:
