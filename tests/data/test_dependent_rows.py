@@ -4,7 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kerntest import hsic_pairs, hsic_test, inspect_table, mmd_test, read_table, train_ridge
+from kerntest import (
+    hsic_pairs,
+    hsic_test,
+    inspect_table,
+    mmd_test,
+    read_table,
+    train_cca,
+    train_ridge,
+    train_svm,
+    train_unmix,
+)
 from kerntest.data.diagnostics.dependent_rows import case_column, in_time
 
 
@@ -160,3 +170,28 @@ def test_two_walks_are_no_series_to_shift_and_the_hint_of_a_screen_leaves_the_ti
     (text,) = [one for one in hsic_pairs(walks, alpha=0.5).warnings if "neighbouring rows are alike" in one]
     assert "time_series=True tests series" in text
     assert "='day'" not in text
+
+
+def test_learners_tell_classes_that_follow_time_and_pairs_of_series_and_rows_to_come_are_a_fair_test(tmp_path):
+    x, other = prices(5, n=300), prices(6, n=300)
+    table = x.assign(other=other.close, level=np.where(x.close > x.close.median(), "high", "low"))
+    told = "rows to judge by lie among those that are learned from"
+    (text,) = [one for one in train_svm(table, "level", columns="other", test_fraction=0.3).warnings if told in one]
+    assert "alike in 'level'" in text
+    rng = np.random.default_rng(0)
+    drawn = table.assign(level=rng.permutation(table.level))
+    assert not [one for one in train_svm(drawn, "level", columns="other", test_fraction=0.3).warnings if told in one]
+    path = tmp_path / "later.csv"
+    table[200:].to_csv(path, index=False)
+    options = {"columns": "other", "test": path}
+    assert not [one for one in train_ridge(table[:200], "close", **options).warnings if told in one]
+    assert [one for one in train_ridge(table[::2], "close", **options).warnings if told in one]
+    series = "alike in 'close', 'other': if the rows are a series in time, correlations and p-values"
+    for found in (
+        train_cca(table, x_columns="close", y_columns="other", test_fraction=0.3),
+        train_unmix(table, columns="close,other", test_fraction=0.3, seed=1),
+    ):
+        depends = found.command == "cca" or found.test.p_value <= 0.05
+        assert any(series in one for one in found.warnings) == depends
+    apart = table.assign(other=rng.permutation(table.other))
+    assert not [one for one in train_cca(apart, x_columns="close", y_columns="other", test_fraction=0.3).warnings if "series" in one]

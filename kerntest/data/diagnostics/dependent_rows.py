@@ -276,7 +276,7 @@ def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.i
     one after it. In a series it is nearer. A column that says the time settles the question.
     """
     found = [(column, column.values[~column.missing if rows is None else rows]) for column in columns]
-    timed = in_time(table)
+    timed = bool(in_time(table))
     errors = IN_TIME if timed else SERIAL_ERRORS
     runs = [(column, values) for column, values in found if not column.is_category and _runs_in_order(values, errors)]
     if timed or not runs:
@@ -320,9 +320,23 @@ def _dickey_fuller(values: NDArray[np.float64]) -> float:
     return slope / error if error > 0 else -math.inf
 
 
-def in_time(table: Table) -> bool:
-    """Say whether a column tells the time of the rows, which follow it."""
-    return any(_is_time(column) for column in table.columns if _is_plain(column))
+def follows_time(column: Column, table: Table) -> bool:
+    """Say whether neighbouring rows of a table in time are alike in a column of it: nearer, or of the same level oftener."""
+    if not in_time(table):
+        return False
+    if not column.is_category:
+        return bool(alike_neighbours([column], table))
+    levels = column.values[~column.missing]
+    _, counts = np.unique(levels, return_counts=True)
+    # Two rows have the same level with probability q.
+    n, q = len(levels), float(np.sum((counts / max(len(levels), 1)) ** 2))
+    same = np.count_nonzero(levels[1:] == levels[:-1])
+    return n >= FEWEST_ROWS_IN_SERIES and q < 1.0 and bool(same > n * q + IN_TIME * math.sqrt(n * q * (1.0 - q)))
+
+
+def in_time(table: Table) -> list[Column]:
+    """Return the columns that tell the time of the rows, which follow it."""
+    return [column for column in table.columns if _is_plain(column) and _is_time(column)]
 
 
 def _runs_in_order(values: NDArray[np.float64], errors: float) -> bool:

@@ -33,7 +33,7 @@ from kerntest.learning.learner import NO_FEATURES, FittedModel, Judgement, Learn
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.encoding import Encoder
-from kerntest.learning.rows.leakage import kept_together
+from kerntest.learning.rows.leakage import kept_together, told_of_series
 from kerntest.learning.work_of_fits import cost_of_pairs
 from kerntest.matrices.factor import parse_features
 from kerntest.report.results.component_record import CanonicalPair, CcaResult, LambdaCell
@@ -438,6 +438,8 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
             "associations_y": of_y,
         }
         warnings = [] if test is not None else _told_of_chance(judged, len(fit.scores), chosen=bool(fit.cells))
+        if learned.cluster is None:
+            warnings += told_of_series(learned.read, sides)
         if fit.folds and not fit.left_out:
             warnings.append(_told_of_folds(fit.folds, given=self.options.lambda_ is not None))
         return Judgement(fields, partial(pair_panels, scores=drawn), warnings)

@@ -17,6 +17,7 @@ from kerntest.learning.fit_pictures import source_panels
 from kerntest.learning.learner import Judgement, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
+from kerntest.learning.rows.leakage import told_of_series
 from kerntest.learning.solvers import rotations
 from kerntest.learning.work_of_fits import cost_of_sources
 from kerntest.matrices.factor import as_points
@@ -260,6 +261,8 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
         if test is not None:
             held, told = self._of_others(model, as_points(test.points), lengths)
             warnings += told
+            if told:
+                warnings += told_of_series(learned.read, [[name] for name in rows.columns])
         made = (model.mixing**2).sum(axis=0) / (lengths**2).sum()
         sources = tuple(
             UnmixedSource(

@@ -9,7 +9,14 @@ import numpy as np
 
 from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics.copies import copies_of
-from kerntest.data.diagnostics.dependent_rows import FEWEST_CASES, alike_neighbours, are_years, case_column, in_time
+from kerntest.data.diagnostics.dependent_rows import (
+    FEWEST_CASES,
+    alike_neighbours,
+    are_years,
+    case_column,
+    follows_time,
+    in_time,
+)
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled
 from kerntest.errors import counted, listed, option
 from kerntest.learning.scores import average_ranks
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.table import Column
+    from kerntest.data.table import Column, Table
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled
 
@@ -78,8 +85,11 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
         others = held.features[column.name] if held is not None and column.name in held.features.names else None
         later = others is not None and others.values[~others.missing].min(initial=np.inf) >= column.values.max()
         (beyond if later else among).append(column.name)
-    targets = [learned.read[one.name] for one in learned.targets[:1] if one.name in learned.read.names]
-    if not among and not beyond and in_time(learned.read) and (named := alike_neighbours(targets, learned.read)):
+    named = [one.name for one in learned.targets[:1] if one.name in learned.read.names]
+    # Others to judge by may be later in a column that is not learned from.
+    known = () if held is None else [one for one in in_time(learned.read) if one.name in held.read.names]
+    later = [held.read[one.name].values.min() >= one.values.max() for one in known] if held is not None else []
+    if named and not among and not beyond and not any(later) and follows_time(learned.read[named[0]], learned.read):
         yield (
             f"neighbouring rows are alike in {named[0]!r}: if the rows are a series in time, the "
             "rows to judge by lie among those that are learned from, and rows to come are harder to predict; to judge by such, "
@@ -95,6 +105,16 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
         yield (
             f"{_columns(beyond)} of {held.read.name} {'lies' if len(beyond) == 1 else 'lie'} beyond all that is learned "
             f"from, where a kernel knows little: see whether it is better without, with {option('exclude', beyond)}"
+        )
+
+
+def told_of_series(read: Table, sides: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a warning where neighbouring rows are alike in a column of each side: what these have in common may be that alone."""
+    alike = [alike_neighbours([read[name] for name in side if name in read.names], read) for side in sides]
+    if alike and all(alike):
+        yield (
+            f"neighbouring rows are alike in {listed([repr(names[0]) for names in alike])}: if the rows are a series in time, "
+            f"correlations and p-values of rows held out are far too good; hsic with {option('time-series', True)} tests two series"
         )
 
 
