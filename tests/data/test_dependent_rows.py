@@ -194,4 +194,8 @@ def test_learners_tell_classes_that_follow_time_and_pairs_of_series_and_rows_to_
         depends = found.command == "cca" or found.test.p_value <= 0.05
         assert any(series in one for one in found.warnings) == depends
     apart = table.assign(other=rng.permutation(table.other))
-    assert not [one for one in train_cca(apart, x_columns="close", y_columns="other", test_fraction=0.3).warnings if "series" in one]
+    assert not [
+        one
+        for one in train_cca(apart, x_columns="close", y_columns="other", test_fraction=0.3).warnings
+        if "series" in one
+    ]
