@@ -28,9 +28,10 @@ from kerntest.report.write import STANDARD_OUTPUT, check_writable, write_file
 Array: TypeAlias = NDArray[np.float64]
 Panel: TypeAlias = Callable[[Any], None]
 
-# Okabe and Ito, which people with any colour vision tell apart, in an order in which the first few differ most. One
-# marker fewer than colours: together they tell 56 classes apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+# Okabe and Ito, which people with any colour vision tell apart, in an order in which the first few differ most, and a
+# violet and a brown as far from these as they are from one another: as many as a legend names. Seven markers with ten
+# colours tell 70 classes apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442", "#4800A8", "#603000")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 COLOUR_X, COLOUR_Y, NEUTRAL = *COLOURS[:2], "#7A7A7A"
 # One hue from pale to dark: no colour vision is needed to read it, and no grey occurs in it. Its palest part is left

@@ -1,6 +1,7 @@
 """Pictures of learners: regions, ROC curves, confusion, fits, predictions, residuals, searches, scores, components."""
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from kerntest import SVM, KernelRidge, train_kpca, train_ridge, train_svm
 from kerntest.learning.fit_pictures import Predicted, draw_residuals, draw_scree, draw_search, draw_truth
 from kerntest.learning.machines.decision_pictures import draw_confusion, draw_roc
 from kerntest.learning.scores import roc_auc
-from kerntest.report.panels import COLOUR_Y, COLOURS, POINTS_DRAWN, figure
+from kerntest.report.panels import CLASSES_IN_LEGEND, COLOUR_Y, COLOURS, POINTS_DRAWN, figure
 from kerntest.report.results.learning_record import GridCell, GridSearch, RidgeCell, RidgeGrid
 
 TINT = 0.25
@@ -351,6 +352,7 @@ def test_rows_lie_in_the_plane_of_two_components_and_have_the_colour_of_a_column
         assert legend(axis) == told[color]
         faces = [tuple(face[0]) for _, face, _ in scatters(axis)]
         assert faces == [to_rgba(COLOURS[place % len(COLOURS)]) for place in range(len(faces))]
+        assert len({*faces[:CLASSES_IN_LEGEND]}) == min(len(faces), CLASSES_IN_LEGEND)
     elif color is not None:
         (bar,) = [one for one in made.axes if one.get_label() == "<colorbar>"]
         assert bar.get_ylabel() == color
@@ -377,3 +379,28 @@ def test_of_very_many_components_the_first_are_drawn():
     assert len(axis.patches) == 50
     assert axis.get_title() == "Scree: 80 % explained\n(the first 50 of 80)"
     assert [text.get_text() for text in drawn(draw_scree, (0.4, 0.25, 0.1), 0.75).texts] == ["40", "25", "10"]
+
+
+# What is seen without one kind of cones, of linear light (Machado, Oliveira and Fernandes 2009).
+CONES = {
+    "all": np.eye(3),
+    "no long": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no medium": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no short": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+@pytest.mark.parametrize("cones", CONES)
+def test_the_colours_of_a_legend_differ_for_any_colour_vision(cones):
+    def lab(colour):
+        value = np.array(to_rgba(colour)[:3])
+        light = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+        seen = np.clip(CONES[cones] @ light, 0.0, 1.0)
+        xyz = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8729]] @ seen
+        x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+        return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+    assert len(COLOURS) >= CLASSES_IN_LEGEND
+    apart = [np.linalg.norm(lab(a) - lab(b)) for a, b in combinations(COLOURS, 2)]
+    # A difference of 2.3 can just be seen; those of Okabe and Ito are 16 and more.
+    assert min(apart) > 16.0

@@ -422,3 +422,14 @@ def test_equal_rows_in_a_crowd_of_others_are_found_and_no_others():
     beta[machine.fit_.support] = 1e-3 * signs_of(y)
     expected = gaussian(X, X, 0.1) @ beta + machine.model.expansion.intercepts
     np.testing.assert_allclose(machine.decision_function(X), expected, rtol=0, atol=1e-12)
+
+
+def test_every_line_about_rows_that_are_known_says_so():
+    data = frame_of(*clouds(60))
+    for asked, known in (({"cv": 3}, " of 60 training rows"), ({"test_fraction": 0.3}, "")):
+        found = train_svm(data, "y", probability=True, **asked)
+        judged = found.test or found.train
+        lines = [line.split(maxsplit=1) for line in found.summary().splitlines()]
+        told = dict(line for line in lines if len(line) == 2)
+        assert told["ROC"] == f"AUC      {judged.roc_auc:.4g}{known}"
+        assert told["probability"] == f"log loss {judged.log_loss:.4g}, Brier score {judged.brier:.4g}{known}"

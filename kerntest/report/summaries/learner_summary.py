@@ -252,16 +252,17 @@ def _class_lines(result: records.SvmResult, judged: records.ClassificationMetric
     """Return how good a classifier is on the rows that it is judged by, and on those that it has learned."""
     low, high = (percent(end) for end in judged.accuracy_interval)
     interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
-    probability = nearest = None
+    # What is copied from the report is copied line by line.
+    probability, nearest, known = None, None, f" of {rows}" if result.judged_on == "train" else ""
     if judged.log_loss is not None and judged.brier is not None:
-        probability = f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"
+        probability = f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}{known}"
     if (best := result.baseline) is not None:
         held = " of rows held out" if result.grid is not None and result.judged_on == "train" else ""
         nearest = f"{best.method}: {percent(best.accuracy)}{held}, balanced {percent(best.balanced_accuracy)}"
     return [
         ("accuracy", f"{percent(judged.accuracy)} of {rows}{interval}"),
         ("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"),
-        ("ROC AUC", None if judged.roc_auc is None else number(judged.roc_auc)),
+        ("ROC AUC", None if judged.roc_auc is None else f"{number(judged.roc_auc)}{known}"),
         ("probability", probability),
         _trained_line(result),
         ("baseline", nearest),
