@@ -223,6 +223,36 @@ def test_machines_that_say_little_are_told():
     assert "'0' for every row would be right as often, or nearly so; class_weight='balanced'" in nearly
 
 
+def test_a_cost_and_an_epsilon_out_of_proportion_to_the_target_are_told_in_place_of_the_columns():
+    X, _ = bundled("iris")
+    table = frame_of(X[:, :3], X[:, 3])
+
+    def told(units, **options):
+        scaled = table.assign(y=units * table["y"])
+        result = train_svm(scaled, "y", task="regress", test_fraction=0.3, **options)
+        return result.r2, " | ".join(result.warnings)
+
+    r2, small = told(1e4)
+    assert r2 < 0.05
+    assert "C = 1 is small beside the spread of 'y' (standard deviation 1.0" in small
+    assert "support vectors are at their bound; grid=True chooses it, or try C=10000" in small
+    assert "its mean" not in small
+    r2, large = told(1e-4)
+    assert r2 < 0.05
+    assert "predicted as the same number: epsilon = 0.1 is large beside the spread of 'y'" in large
+    assert "try epsilon=1e-05" in large
+    assert "its mean" not in large
+    for units, options in ((1.0, {}), (1e4, {"C": 1e4}), (1e4, {"grid": True}), (1e-4, {"C": 1e-4, "epsilon": 1e-5})):
+        r2, fine = told(units, **options)
+        assert r2 > 0.85
+        assert "the spread of" not in fine
+    # Where both are in proportion, the columns are to blame.
+    noise = table.assign(y=np.random.default_rng(0).normal(size=len(table)))
+    assert "its mean" in " | ".join(train_svm(noise, "y", task="regress", test_fraction=0.3).warnings)
+    with pytest.warns(UserWarning, match="C = 1 is small beside the spread"):
+        SVM(task="regress").fit(X[:, :3], 1e5 * X[:, 3])
+
+
 def test_rows_of_one_class_are_no_reason_for_weights():
     X, y = clouds(200, separation=8.0)
     frame = frame_of(X, y)

@@ -87,7 +87,15 @@ SVM = Manual(
     "averaged).",
 )
 @common.learner_options("Machine", "median", "auto")
-@_machine("--C", "C", type=common.POSITIVE, default=1.0, metavar="COST", help="Cost of a violation of the margin.")
+@_machine(
+    "--C",
+    "C",
+    type=common.POSITIVE,
+    default=1.0,
+    metavar="COST",
+    help="Cost of a violation of the margin; of regress in units of the target, whose standard deviation is a good "
+    "first guess.",
+)
 @_machine(
     "--nu",
     type=SHARE,
@@ -101,7 +109,8 @@ SVM = Manual(
     type=NOT_NEGATIVE,
     default=0.1,
     metavar="E",
-    help="Of regress: errors up to E, in units of the target, cost nothing.",
+    help="Of regress: errors up to E, in units of the target, cost nothing; a tenth of its standard deviation is a good "
+    "first guess.",
 )
 @_machine("--class-weight", metavar="WEIGHTS", help="Factors of C by class: balanced, or such as 'good:1,bad:5'.")
 @_machine("--probability", "--proba", is_flag=True, help="Fit probabilities of the classes, on rows held out.")

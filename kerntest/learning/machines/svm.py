@@ -61,7 +61,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     Parameters
     ----------
     C : float
-        Cost of a violation of the margin: 1/2 |w|^2 + C sum(slack).
+        Cost of a violation of the margin: 1/2 |w|^2 + C sum(slack). Of a regression it is in units of the target, whose
+        standard deviation is a good first guess.
     kernel : Kernel or str
         A kernel or its text; "precomputed" for rows of a matrix of kernel values.
     bandwidth : "median" or float
@@ -387,7 +388,9 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             fit = Machines(rows, options, options.engine).fit(options.C, progress=progress)
         if options.probability:
             fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options)))
-        return replace(fit, search=search, warnings=(*warnings, *fit_warnings(rows, fit, search, options.seed)))
+        fit = replace(fit, search=search)
+        told = *fit_warnings(rows, fit, search, options.seed), *options.told_of_units(rows, fit)
+        return replace(fit, warnings=(*warnings, *told))
 
     def fitted(self, fit: SvmFit) -> SvmOptions:
         """Return the options with the cost and the kernel that a grid has chosen."""
@@ -461,7 +464,9 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             "grid": fit.search,
         }
         drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
-        return Judgement(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None))
+        # A cost that holds the machine back is told, and then the columns are not to blame.
+        blamed = not options.told_of_units(rows, fit)
+        return Judgement(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None, blamed=blamed))
 
     def _baseline(self, rows: TrainingRows, model: SvmModel, test: TrainingRows | None) -> Baseline:
         """Return what predicts better of two simple classifiers: test rows, or those held out in folds, or what it has learned."""
@@ -495,7 +500,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         judged_by = classification_metrics(rows.codes, codes, scores, rows.classes.names, probabilities=given)
         return ScoredRows(rows, scores, judged_by)
 
-    def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool) -> list[str]:
+    def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool, blamed: bool) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""
         warnings, options = [], self.options
         if isinstance(metrics, ClassificationMetrics):
@@ -514,7 +519,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
                 warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
             elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
                 warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
-        elif tested and metrics is not None:
+        elif tested and blamed and metrics is not None:
             warnings += told_of_errors(str(fit.model.target), metrics.r2, f"{metrics.n:,} test rows")
         if not tested and metrics is not None:
             told = "the rows that it has learned from, which is too good"

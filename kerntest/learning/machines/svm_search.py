@@ -410,9 +410,6 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, see
         f"the solver stopped at a relative duality gap of {gap or 0.0:.1e}: the machine is {state}": (
             gap is not None and not fit.converged
         ),
-        f"every row is predicted as the same number: no error is larger than {option('epsilon')}": (
-            rows.names and rows.classes is None and not support
-        ),
         "the perceptron still makes mistakes on the training rows: the classes may not be separable": (
             model.method == "perceptron" and not fit.converged
         ),
