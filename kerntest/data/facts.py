@@ -18,7 +18,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, counted, option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,6 +35,9 @@ MOST_CODES, FIRST_LOOKED_AT = 200, 1000
 SAMPLE_STREAM = 7
 # Share of a variance that numbers have which look alike: a tenth of their spread is left to them.
 NEXT_TO_EQUAL = 0.01
+# A lone value is as any if its column is nearly always another one, as pixels at an edge are 0, and if so many of the others,
+# by their number and as a share of them, are as far in such a share of the rows.
+FEWEST_AS_FAR, SHARE_AS_FAR, ROWS_AS_FAR = 3, 0.25, 0.01
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
@@ -393,10 +396,11 @@ def use_of(column: Column, table: Table) -> dict[str, Any]:
 
 def lone_values(*tables: Table) -> Iterator[str]:
     """Yield a warning for each column of tables, one below the other, with one value beside which all others look alike."""
-    for columns in zip(*(table.columns for table in tables), strict=True):
-        if columns[0].is_category:
-            continue
-        values = np.concatenate([column.values for column in columns])
+    numbers = [
+        columns for columns in zip(*(table.columns for table in tables), strict=True) if not columns[0].is_category
+    ]
+    for columns in numbers:
+        values = _below_each_other(columns)
         present = values[~np.isnan(values)]
         if len(present) < FEWEST_ROWS or (low := float(present.min())) == (high := float(present.max())):
             continue
@@ -406,17 +410,35 @@ def lone_values(*tables: Table) -> Iterator[str]:
         others = present != far
         if np.count_nonzero(others) < len(present) - 1 or present[others].min() == present[others].max():
             continue
-        if np.var(parts[others]) < NEXT_TO_EQUAL * np.var(parts):
+        if np.var(parts[others]) < NEXT_TO_EQUAL * np.var(parts) and not _usual(
+            far, present, (_below_each_other(one) for one in numbers if one is not columns)
+        ):
             yield _told_of_lone_value(
                 columns[0].name, columns[0].kind, far, _place(tables, int(np.argmax(values == far)))
             )
 
 
+def _below_each_other(columns: Sequence[Column]) -> NDArray[np.float64]:
+    return columns[0].values if len(columns) == 1 else np.concatenate([column.values for column in columns])
+
+
+def _usual(far: float, values: NDArray[np.float64], others: Iterable[NDArray[np.float64]]) -> bool:
+    """Say whether a lone value is one of a column that is nearly always the same, and is no further off than others go."""
+    middle = float(np.partition(values, len(values) // 2)[len(values) // 2])
+    if 2 * np.count_nonzero(values == middle) <= len(values):
+        return False
+    shares = [float(np.mean(one >= far if far > middle else one <= far)) for one in others]
+    return sum(share >= ROWS_AS_FAR for share in shares) >= max(FEWEST_AS_FAR, SHARE_AS_FAR * len(shares))
+
+
 def lone_values_among(facts: TableFacts) -> Iterator[str]:
-    """Yield the same from facts about a table."""
+    """Yield the same from facts about a table, and its random rows."""
+    rows = {} if facts.sample is None else {one.name: one.values for one in facts.sample.columns}
     for name, found in facts.numbers.items():
         if (value := found.lone_value) is not None:
-            yield _told_of_lone_value(name, facts.kinds[name], value, "one row")
+            own = rows[name][~np.isnan(rows[name])]
+            if not _usual(value, own, (rows[other] for other in facts.numbers if other != name)):
+                yield _told_of_lone_value(name, facts.kinds[name], value, "one row")
 
 
 def _place(tables: Sequence[Table], row: int) -> str:

@@ -427,3 +427,28 @@ def test_values_of_any_size_and_dates_that_are_far_from_all_others():
     # Of few rows nothing can be told, a single 1 is a value, and of several none is alone.
     for values in ([*noise(18), 4000.0], [0.0] * 40 + [1.0], [*noise(40), 4000.0, 4001.0], np.geomspace(1, 1e6, 40)):
         assert lone(values) == []
+
+
+@pytest.mark.parametrize("method", ["exact", "features"])
+def test_a_rare_value_as_large_as_those_of_other_columns_is_none_to_correct(method):
+    n, rng = 500, np.random.default_rng(3)
+    pixels = {f"p{k}": np.where(rng.random(n) < 0.3, rng.integers(1, 256, n), 0.0) for k in range(4)}
+
+    def lone(value, name="edge", most=0.0, **others):
+        edge = np.full(n, most)
+        edge[[7, 0]] = value, 2.0
+        data = pd.DataFrame(pixels | {name: edge} | others)
+        options = {"permutations": 50, "method": method, "features": "nystroem:20" if method == "features" else None}
+        told = mmd_test(data, data[::-1].assign(**{name: edge * (np.arange(n) != 7)}), **options).warnings
+        return [one for one in told if "alike once" in one]
+
+    assert lone(78.0) == []
+    assert lone(143.0) == []
+    # Larger than any of the others, or among numbers that are not nearly always one, it is told.
+    for value in (9999.0, 1e100):
+        (text,) = lone(value)
+        assert text.startswith("column 'edge' is ")
+    assert len(lone(200.0, most=rng.normal(size=n) / 10)) == 1
+    # A few columns are no measure of what is usual.
+    pixels = {"p0": pixels["p0"], "p1": pixels["p1"]}
+    assert len(lone(78.0)) == 1
