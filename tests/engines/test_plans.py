@@ -178,7 +178,7 @@ def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypat
     monkeypatch.setattr("kerntest.engines.engine._resident_bytes", lambda: 10**10)
 
     def run():
-        return kerntest.mmd_test(normal(300), normal(300, seed=1), kernel="gaussian(1)")
+        return kerntest.mmd_test(normal(300), normal(300, seed=1), kernel="gaussian(1)", threads=2)
 
     reckoned, token = planned(run), ALONE.set(True)
     try:

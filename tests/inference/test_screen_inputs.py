@@ -136,7 +136,7 @@ def test_series_are_warned_of():
     (warning,) = (text for text in found.warnings if "neighbouring rows" in text)
     assert all(f"'{name}'" in warning.partition(":")[0] for name in "abc")
     assert "'d'" not in warning
-    assert "; hsic_test with x_columns='b', y_columns='c', time_series=True tests a series; " in warning
+    assert "; hsic_test with x_columns='b', y_columns='c', time_series=True tests series; " in warning
     assert any("'a', 'b'" in text for text in hsic_pairs(walks[["a", "b"]], permutations=20).warnings)
     # Where nothing is rejected, nothing is too small.
     assert not hsic_pairs(walks, permutations=20, alpha=1e-30).warnings
