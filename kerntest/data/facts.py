@@ -254,7 +254,7 @@ class TableFacts:
                 found.levels[column.name] = levels if len(levels) <= MOST_LEVELS else None
             elif len(kept.values):
                 found.numbers[column.name] = facts = NumberFacts.of(kept.values)
-                found.codes[column.name] = _codes(kept.values) if facts.whole else None
+                found.codes[column.name] = _codes(kept.values, facts.low, facts.high) if facts.whole else None
         if sampled and found.used:
             found.sample = RandomRows.of(table, np.flatnonzero(complete), before, sampled, seed)
         return found
@@ -281,11 +281,15 @@ class TableFacts:
         self.sample = self.sample or later.sample
 
 
-def _codes(values: NDArray[np.float64]) -> set[float] | None:
-    """Return the different ones of whole numbers, None where they are too many."""
+def _codes(values: NDArray[np.float64], low: float, high: float) -> set[float] | None:
+    """Return the different ones of whole numbers between two of them, None where they are too many."""
     if len(set(values[:FIRST_LOOKED_AT].tolist())) > MOST_CODES:
         return None
-    found = {*np.unique(values, return_counts=True)[0].tolist()}
+    # To count is a tenth of the work of sorting.
+    if high - low < MOST_LEVELS:
+        found = {low + place for place in np.bincount((values - low).astype(np.intp)).nonzero()[0].tolist()}
+    else:
+        found = {*np.unique(values, return_counts=True)[0].tolist()}
     return found if len(found) <= MOST_CODES else None
 
 

@@ -104,6 +104,11 @@ def test_a_second_name_of_the_samples_is_told(method):
     assert text == (
         f"column 'code' alone tells {said} it is another name of them, such as a code or a batch, leave it out with exclude='code'"
     )
+    # Far from one another, and below 0.
+    (text,) = told(table.assign(code=1e6 * code - 4e6), exclude="site")
+    assert text.startswith("column 'code' alone tells")
+    # Too many to be codes.
+    assert told(table.assign(code=1000.0 * code + np.arange(n)), exclude="site") == []
     assert told(table, exclude="site,code") == []
     # One value in both is enough, numbers that are no codes may differ, and a column alone is what is asked about.
     table.loc[[0, 300, 500], ["site", "code"]] = "everywhere", 7.0
