@@ -121,6 +121,7 @@ class Comparison:
         told: Any = {"cosets": cosets_needed(sample, options.permutations)}
         if sample.design is not None:
             told["designed"] = BlockedRows.of(sample.labels, options.seed, sample.design)
+            told["several"] = sample.design.n_units is not None
         test = step_of_test([(sample.points, family.kernels)], options, **told)
         size = size_work(sample, family.kernels, options.seed, options.alpha / self.tests)
         return test, size, *(explanation_work(sample, options) if self.explain else ())

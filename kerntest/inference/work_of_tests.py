@@ -12,7 +12,7 @@ from kerntest.inference.explain import cross_covariance
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.designs import BLOCKS
-from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_ROWS
+from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_BLOCKS, TOGETHER_ROWS, kernels_together
 from kerntest.inference.statistic import UNITS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
@@ -47,12 +47,16 @@ NEEDED = 0.65
 # Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 150.0, 50.0, 1500.0, 8.0
+# The same of the relabellings of a stratum for each kernel.
+CALLS_OF_STRATUM = 500.0
 # Steps over the entries of relabellings that are drawn, of their labels for each kernel, and of tiles of blocks of
 # several sizes.
 DRAWN_ENTRIES, LABEL_ENTRIES, UNEVEN_ENTRIES = 60.0, 30.0, 6.0
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
 BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, COPIES, COPIES_OF_TERMS = 1.1, 3, 4, 4, 2, 4.0, 9.0
+# Labels and weights of blocks of a design, and what each kernel makes of them; sums of rows over the samples of each stratum.
+LABELS, LABELS_OF_KERNEL, CELLS = 3.5, 2.0, 8.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**24
 # The same of blocks of many matrices, in bytes for each entry.
@@ -86,12 +90,13 @@ def step_of_test(
     pairs: Sequence[Pair] = ((0, 0),),
     statistic: Statistic = "hsic",
     designed: BlockedRows | None = None,
+    several: bool = False,
     cosets: int = 1,
     whole: int | None = None,
 ) -> Step:
     """Return what a test of some pairs of kernels takes, whose rows may lie in blocks of a design, or in blocks anew.
 
-    Random permutations of two variables hold matrices of `whole` rows.
+    Of a design `several` rows may be of one unit. Random permutations of two variables hold matrices of `whole` rows.
     """
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
@@ -137,7 +142,7 @@ def step_of_test(
     if not paired:
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
         what += f", in {cosets:,} random orders" if cosets > 1 else ""
-        return _blocks(what, *sides[0], permutations, designed=designed, cosets=cosets)
+        return _blocks(what, *sides[0], permutations, designed=designed, several=several, cosets=cosets)
     return _shifts(counted, sides, permutations, pairs)
 
 
@@ -157,10 +162,11 @@ def _blocks(
     permutations: int,
     *,
     designed: BlockedRows | None,
+    several: bool,
     cosets: int,
 ) -> Step:
     """Return the sums of kernels over pairs of blocks of rows, for each set of these, and of those over relabellings."""
-    n, blocks = len(points), float(min(len(points), BLOCKS))
+    n, blocks = len(points), float(min(len(points), BLOCKS) if designed is None else len(designed.in_x))
     calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2
     drawn = permutations * blocks * (DRAWN_ENTRIES + LABEL_ENTRIES * len(kernels))
     relabelled: Work = {"product": permutations * len(kernels) * blocks**2, "entry": drawn}
@@ -168,15 +174,14 @@ def _blocks(
     shared: Work = {"call": calls}
     if designed is not None:
         # Pairs of rows that belong together are summed by themselves, and blocks of several sizes one by one.
-        blocks, strata = float(len(designed.in_x)), int(designed.strata.max()) + 1
+        strata = int(designed.strata.max()) + 1
         pairs, summed = float(n * min(UNITS, n)), 0.0 if designed.even else UNEVEN_ENTRIES * len(kernels) * n**2 / 2
-        weighed = blocks**2 * (1.0 + (9.0 if designed.swaps else 6.0) / strata)
-        own = added(
-            work_of_values(kernels, points),
-            {"entry": 8.0 * len(kernels), "product": blocks * len(kernels)},
-            times=pairs,
-        )
-        shared = added(shared, own, {"entry": summed, "product": permutations * len(kernels) * weighed})
+        weighed = blocks**2 * (9.0 if designed.swaps else 6.0) / strata
+        own: Work = {"entry": 8.0 * len(kernels), "product": blocks * len(kernels)}
+        own = added(work_of_values(kernels, points), own, times=pairs if several else 0.0)
+        calls = CALLS_OF_STRATUM * strata * len(kernels) * math.ceil(permutations / TOGETHER_BLOCKS)
+        each: Work = {"entry": summed, "product": permutations * len(kernels) * weighed, "call": calls}
+        shared = added(shared, own, each)
     ends: list[list[Work]] = [[shared], [shared]]
     tiled: list[list[Kernel]] = [[], []]
     # From wide to narrow, until a bandwidth is too narrow for a factor.
@@ -207,9 +212,13 @@ def _blocks(
     def held(threads: int, end: int = 1) -> float:
         # Factors are gone before pairs of rows of one unit are summed.
         factors = min(threads, sum(chains.values())) * factor_bytes(n, widest[end])
-        own = derived_bytes(points, kernels) + max(factors, 0.0 if designed is None else 16.0 * n * blocks)
+        own = derived_bytes(points, kernels)
         tiles = blocked_bytes(n, len(kernels), permutations, threads * together, cosets)
-        return own + tiles
+        if designed is None:
+            return own + factors + tiles
+        weighed = own_bytes(designed, kernels, permutations, threads)
+        units = 16.0 * n * blocks if several else 0.0
+        return own + max(max(factors, units) + tiles + weighed, CELLS * 8.0 * n * 2 * (int(designed.strata.max()) + 1))
 
     low, high = (added(relabelled, added(*works, times=float(cosets))) for works in ends)
     return Step(what, held, low, high, partial(held, end=0))
@@ -391,6 +400,17 @@ def blocked_bytes(n: int, matrices: int, permutations: int, tiles: int, cosets: 
     # Tiles are equally large.
     edge = n / math.ceil(n / TILE)
     return 8.0 * matrices * SUMS_OF_BLOCKS * blocks**2 + relabelled + 24.0 * edge**2 * tiles
+
+
+def own_bytes(designed: BlockedRows, kernels: Sequence[Kernel], permutations: int, threads: int) -> float:
+    """Return the bytes that blocks of a design take: sums of the kernels that are held at a time, or labels and weights with them."""
+    blocks, n = len(designed.in_x), int(designed.starts[-1])
+    together = kernels_together(len(kernels), blocks)
+    # Threads have strips of sums under way, or those of a term by its factor, and as many wait.
+    most = min(2 * threads, max(len(terms(kernel)) for kernel in kernels)) if threads > 1 and n > FEW_ROWS else 1
+    under_way = max(float(most), SUMS_OF_BLOCKS - 1 + 2.0 * threads / math.ceil(n / TILE))
+    vectors = min(permutations, TOGETHER_BLOCKS) * (LABELS + LABELS_OF_KERNEL * min(threads, together))
+    return 8.0 * blocks * (together * blocks + max(under_way * together * blocks, vectors))
 
 
 def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:

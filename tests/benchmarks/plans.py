@@ -138,6 +138,8 @@ CASES = (
     ("mmd x.csv y.csv --cluster unit", lambda: units(1_000, 3, 50, shared=False)),
     ("mmd x.csv y.csv --paired unit", lambda: units(4_000, 5, 8, shared=True)),
     ("mmd x.csv y.csv --strata unit", lambda: units(4_000, 5, 400, shared=True)),
+    ("mmd x.csv y.csv --strata unit", lambda: units(1_000, 5, 4, shared=True)),
+    ("mmd x.csv y.csv --strata unit --threads 2", lambda: units(1_500, 5, 3, shared=True)),
     ("mmd x.csv y.csv --missing indicator", lambda: gaps(4_000, 6) | {"y.csv": gaps(4_000, 6)["x.csv"]}),
     (f"hsic x.csv {both(6)}", lambda: dependent(1_000, 6)),
     (f"hsic x.csv {both(6)}", lambda: dependent(5_000, 6)),

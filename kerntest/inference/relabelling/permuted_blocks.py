@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 # Rows of a tile. Smaller ones would stay in the second-level cache, and many threads would wait for the interpreter.
 TILE = 640
 # Relabellings of blocks, and of all rows, that are summed by one product.
-TOGETHER, TOGETHER_ROWS = 1024, 256
+TOGETHER_BLOCKS, TOGETHER_ROWS = 1024, 256
+# Sums over pairs of blocks that are held at a time: where blocks are many, as within many strata, those of some kernels.
+HELD_SUMS = 5 * 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +123,19 @@ class TwoSamples(ExactTest):
 
         Cost: a pass over the kernel values for each of the cosets.
         """
-        sums = np.empty((len(kernels), cosets.count * cosets.each))
+        sums, left_out = np.empty((len(kernels), cosets.count * cosets.each)), np.empty(len(kernels))
         for place, (blocks, moved) in enumerate(cosets):
-            progress = part_of(self.progress, place, cosets.count)
-            between, left_out = self._between_blocks(kernels, blocks, progress)
-            own = np.stack([blocks.summed(diagonal) for diagonal in diagonals])
             columns = slice(place * cosets.each, (place + 1) * cosets.each)
-            sums[:, columns] = self.over_blocks(kernels, self.sample.points, (between, own), blocks, moved)
+            together = kernels_together(len(kernels), len(blocks.in_x))
+            parts = range(0, len(kernels), together)
+            for part, start in enumerate(parts):
+                some = slice(start, start + together)
+                progress = part_of(self.progress, place * len(parts) + part, cosets.count * len(parts))
+                between, left_out[some] = self._between_blocks(kernels[some], blocks, progress)
+                own = np.stack([blocks.summed(diagonal) for diagonal in diagonals[some]])
+                sums[some, columns] = self.over_blocks(kernels[some], self.sample.points, (between, own), blocks, moved)
+                # Gone before the next are made.
+                del between
         return sums, left_out
 
     def over_blocks(
@@ -140,33 +148,48 @@ class TwoSamples(ExactTest):
     ) -> Array:
         """Return <K_f, B_g> for every kernel f and relabelling g of the moved blocks, shape (F, R). Cost: O(F R b^2) time.
 
-        From sums as of `block_sums`, and those of the diagonal of every kernel matrix over each block.
+        From sums as of `add_block_sums`, and those of the diagonal of every kernel matrix over each block.
         """
         design, fixed = self.sample.design, blocks.in_x[blocks.free :]
         found = np.empty((len(kernels), len(moved)))
         if design is not None:
-            among = (points, design.units, blocks.of_rows(), len(blocks.in_x))
-            numbers = blocks.summed(unit_sums(None, *among))
+            units = self._unit_sums(kernels, points, sums[1], blocks)
 
-        def of_kernel(member: int) -> None:
-            matrix, diagonal = (some[member] for some in sums)
-            if design is not None:
-                matrix = (matrix + matrix.T) / 2.0 + np.diag(diagonal)
-                units = [blocks.summed(unit_sums(kernels[member], *among)), numbers]
-            rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
-            for start in range(0, len(moved), TOGETHER):
-                part = moved[start : start + TOGETHER]
-                labels = np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
-                found[member, start : start + TOGETHER] = (
-                    label_sums(labels, labels @ matrix, rows, diagonal, self.label)
-                    if design is None
-                    else own_sums(labels, matrix, units, blocks, self.label)
-                )
+        for start in range(0, len(moved), TOGETHER_BLOCKS):
+            part = moved[start : start + TOGETHER_BLOCKS]
+            labels = np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
+            weighed = None if design is None else own_weights(labels, blocks)
 
-        # Small products of matrices that are here: on threads of this process.
-        for _ in self.engine.here.map(of_kernel, range(len(kernels))):
-            pass
+            def of_kernel(
+                member: int, start: int = start, labels: Array = labels, weighed: Weighed | None = weighed
+            ) -> None:
+                matrix, diagonal = (some[member] for some in sums)
+                if weighed is None:
+                    rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
+                    own = label_sums(labels, labels @ matrix, rows, diagonal, self.label)
+                else:
+                    own = own_sums(labels, weighed, (matrix, diagonal), units[member], self.label)
+                found[member, start : start + TOGETHER_BLOCKS] = own
+
+            # Small products of matrices that are here: on threads of this process.
+            for _ in self.engine.here.map(of_kernel, range(len(kernels))):
+                pass
         return found
+
+    def _unit_sums(
+        self, kernels: Sequence[Kernel], points: Points, diagonals: Array, blocks: BlockedRows
+    ) -> list[tuple[Array, Array]]:
+        """Return the sums of each kernel over pairs of rows of one unit, and their numbers: by pairs of blocks, shape (b, b).
+
+        Of each block, shape (b,), where every row is a unit of its own.
+        """
+        design = self.sample.design
+        if design is None or design.n_units is None:
+            return [(diagonal, blocks.sizes.astype(np.float64)) for diagonal in diagonals]
+        among = (points, design.units, blocks.of_rows(), len(blocks.in_x))
+        numbers = blocks.summed(unit_sums(None, *among))
+        together = self.engine.here.map(lambda kernel: blocks.summed(unit_sums(kernel, *among)), kernels)
+        return [(own, numbers) for own in together]
 
     def _between_blocks(
         self, kernels: Sequence[Kernel], blocks: BlockedRows, progress: Progress | None
@@ -204,9 +227,7 @@ class TwoSamples(ExactTest):
         # The widest of all first: those with one kernel of the categories follow one another, and share its values.
         in_turn = [one for some in zip_longest(*whole) for one in some if one is not None]
         if in_turn:
-            over_tiles = block_sums([term for _, term in in_turn], points, blocks, self.engine, progress)
-            for (place, _), between in zip(in_turn, over_tiles, strict=True):
-                sums[place] += between
+            add_block_sums(sums, in_turn, points, blocks, engine=self.engine, progress=progress)
         return sums, left_out
 
     def _by_rows(self, kernels: Sequence[Kernel], relabellings: int) -> Array:
@@ -234,7 +255,9 @@ def _by_factor(kernel: Kernel, points: Points, blocks: BlockedRows) -> tuple[Arr
     if (factor := low_rank_factor(kernel, points, LEFT_OUT)) is None:
         return None
     columns = blocks.summed(factor.columns)
-    return columns @ columns.T - np.diag(blocks.summed(kernel.diagonal(points))), factor.residual
+    between = columns @ columns.T
+    between[np.diag_indices_from(between)] -= blocks.summed(kernel.diagonal(points))
+    return between, factor.residual
 
 
 def random_orders(labels: Labels, orders: int, seed: int) -> tuple[NDArray[np.intp], list[Labels]]:
@@ -258,11 +281,22 @@ def label_sums(labels: Array, times_labels: Array, rows: Array, diagonal: Array,
     return sums
 
 
-def own_weights(labels: Array, blocks: BlockedRows) -> tuple[Array, list[NDArray[np.intp]], Array, Array]:
-    """Return w for labels g of blocks, shape (R, b), each normalised by its own numbers of rows.
+class Weighed(NamedTuple):
+    """Labels of blocks, shape (R, b), as weights w of relabellings that are each normalised by its own numbers of rows.
 
-    Also the blocks of each stratum, the share of it, shape (S, R), and its numbers of rows of X and Y, shape (S, 2, R).
+    With the blocks of each stratum, the share of it, shape (S, R), and its numbers of rows of X and Y, shape (S, 2, R); and
+    whether blocks are the sides of pairs.
     """
+
+    weights: Array
+    of_strata: list[NDArray[np.intp]]
+    shares: Array
+    rows: Array
+    swaps: bool
+
+
+def own_weights(labels: Array, blocks: BlockedRows) -> Weighed:
+    """Return what labels of blocks weigh."""
     of_strata = [np.flatnonzero(blocks.strata == one) for one in range(int(blocks.strata.max()) + 1)]
     rows = np.stack(
         [np.stack([labels[:, c] @ blocks.sizes[c], (1.0 - labels[:, c]) @ blocks.sizes[c]]) for c in of_strata]
@@ -273,38 +307,58 @@ def own_weights(labels: Array, blocks: BlockedRows) -> tuple[Array, list[NDArray
     for places, (m, n), share in zip(of_strata, rows, shares, strict=True):
         u = labels[:, places]
         weights[:, places] = u * (share / m)[:, None] - (1.0 - u) * (share / n)[:, None]
-    return weights, of_strata, shares, rows
+    return Weighed(weights, of_strata, shares, rows, blocks.swaps)
 
 
-def own_sums(labels: Array, matrix: Array, units: Sequence[Array], blocks: BlockedRows, label: LabelMatrix) -> Array:
+def own_sums(
+    labels: Array,
+    weighed: Weighed,
+    sums: tuple[Array, Array],
+    units: tuple[Array, Array],
+    label: LabelMatrix,
+) -> Array:
     """Return <K, B_g> for labels g of blocks within strata, shape (R, b), each normalised by its own numbers of rows.
 
-    From the sums of K over pairs of blocks, and those over pairs of rows of one unit with the numbers of such pairs.
+    From the sums of K over pairs of blocks, as of `add_block_sums`, and its diagonal; and those over pairs of rows of one
+    unit with the numbers of such pairs.
     """
-    weights, of_strata, shares, rows = own_weights(labels, blocks)
+    (matrix, diagonal), (weights, of_strata, shares, rows, swaps) = sums, weighed
     corrections = np.zeros(len(labels))
     for places, (m, n), share in zip(of_strata, rows, shares, strict=True) if label.hollow else ():
-        u, v = labels[:, places], 1.0 - labels[:, places]
-        own, together, number = (some[np.ix_(places, places)] for some in (matrix, *units))
+        u, v, within = labels[:, places], 1.0 - labels[:, places], np.ix_(places, places)
+        own = (matrix[within] + matrix[within].T) / 2.0 + np.diag(diagonal[places])
+        together, number = (np.diag(some[places]) if some.ndim == 1 else some[within] for some in units)
         # Only of pairs rows of one unit are on both sides.
-        crossed = [(u, v, m * n, -2.0)] if blocks.swaps else []
+        crossed = [(u, v, m * n, -2.0)] if swaps else []
         for left, right, pairs, times in [(u, u, m * m, 1.0), (v, v, n * n, 1.0), *crossed]:
             every, same, count = (np.einsum("gb,gb->g", left @ one, right) for one in (own, together, number))
             corrections += times * share**2 * (means_apart(every, same, pairs, count) - every / pairs)
-    sums: Array = np.einsum("gb,gb->g", weights @ matrix, weights) + corrections
-    return sums / label.factor
+    forms: Array = np.einsum("gb,gb->g", weights @ matrix, weights) + np.square(weights) @ diagonal + corrections
+    return forms / label.factor
 
 
-def block_sums(
-    kernels: Sequence[Kernel], points: Points, blocks: BlockedRows, engine: Engine, progress: Progress | None = None
-) -> Array:
-    """Return the sums of every kernel over the pairs of different rows of two blocks, shape (F, b, b).
+def kernels_together(kernels: int, blocks: int) -> int:
+    """Return of how many kernels sums over pairs of so many blocks are held at a time."""
+    return min(kernels, max(1, HELD_SUMS // blocks**2))
+
+
+def add_block_sums(
+    sums: Array,
+    members: Sequence[tuple[int, Kernel]],
+    points: Points,
+    blocks: BlockedRows,
+    *,
+    engine: Engine,
+    progress: Progress | None = None,
+) -> None:
+    """Add the sums of every kernel over the pairs of different rows of two blocks to its place in `sums`, shape (F, b, b).
 
     Pairs of rows in different tiles stand above the diagonal twice and not below it: all that is wanted is u'Mu. Kernels
     whose bandwidths halve from one to the next cost a few multiplications each.
 
     Cost: O(n^2 (p + F) / 2) time, O(F b^2) memory. Sums have a fixed order.
     """
+    kernels = [kernel for _, kernel in members]
     engine, count = enough_for(engine, len(kernels) * len(points) ** 2 / 2), len(blocks.in_x)
     if not blocks.even:
         engine = engine.here
@@ -316,7 +370,7 @@ def block_sums(
         """Return the sums over the blocks of a tile and those from its first on, shape (F, blocks of the tile, ...)."""
         rows, own = tiles[number]
         here, high = placed.take(rows), own.stop - own.start
-        sums = np.zeros((len(kernels), high, count - own.start))
+        strips = np.zeros((len(kernels), high, count - own.start))
         for columns, others in tiles[number:]:
             pairs = DensePairs(here, placed.take(columns))
             pairs.halve_bandwidths()
@@ -326,13 +380,12 @@ def block_sums(
                 # A tile above the diagonal stands for its mirror image too.
                 alone = np.diag(summed(np.diagonal(values)[:, None], own, None)[:, 0]) if columns is rows else -found
                 found = found - alone
-                sums[member, :, others.start - own.start : others.stop - own.start] += found
-        return sums
+                strips[member, :, others.start - own.start : others.stop - own.start] += found
+        return strips
 
-    sums = np.zeros((len(kernels), count, count))
-    for (_, own), some in zip(tiles, engine.map(strip, range(len(tiles)), of_triangle(progress)), strict=True):
-        sums[:, own, own.start :] += some
-    return sums
+    for (_, own), strips in zip(tiles, engine.map(strip, range(len(tiles)), of_triangle(progress)), strict=True):
+        for (place, _), some in zip(members, strips, strict=True):
+            sums[place, own, own.start :] += some
 
 
 def _tiles(blocks: BlockedRows, most: int) -> list[tuple[slice, slice]]:

@@ -226,7 +226,7 @@ class MovedTest:
         fixed = np.broadcast_to(
             self.blocks.in_x[self.blocks.free :], (len(labels), len(self.blocks.in_x) - self.blocks.free)
         )
-        weights = own_weights(np.hstack([labels, fixed]).astype(np.float64), self.blocks)[0]
+        weights = own_weights(np.hstack([labels, fixed]).astype(np.float64), self.blocks).weights
         self.of_x, self.of_y = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
         here = self._summed(self.points, self.points)
         self.within, between = _forms(self.of_x, here, self.of_x, self.of_y)

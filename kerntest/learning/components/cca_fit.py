@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from kerntest.errors import UndecidedError, UsageError, counted, option, whole_number
 from kerntest.kernels.algebra import ColumnGroups, OnColumns
@@ -16,7 +17,7 @@ from kerntest.learning.cross_validation import EQUAL_SCORES, draw_folds
 from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw
 from kerntest.matrices.expansion import Expansion, expanded
 from kerntest.matrices.factor import MOST_DIRECTIONS, as_points, leading_directions, make_features, row_blocks
-from kerntest.matrices.matrix import largest_entries
+from kerntest.matrices.matrix import SHARED_ROWS, largest_entries
 
 if TYPE_CHECKING:
     from kerntest.engines.engine import Engine, Progress
@@ -342,6 +343,11 @@ class _Search:
         own = [Z[self.fold[part] == place] for place in range(len(self.by_fold))]
         return [_Moments(some.T @ some, some.sum(axis=0), float(len(some))) for some in own]
 
+    @property
+    def widest(self) -> int:
+        """How many directions a side has at most."""
+        return max(len(one.axes.T) for one in self.sides)
+
     def penalties(self, share: float, rows: float) -> tuple[float, float]:
         """Return what is added to the scatter of so many rows: a share of its trace."""
         x, y = (share * one.trace * rows / self.n for one in self.sides)
@@ -412,18 +418,22 @@ def fit_pairs(rows: TrainingRows, options: CcaOptions, progress: Progress | None
     largest.
     """
     search = _Search(rows, options, progress)
-    tried = search.tried()
-    best = max((float(held[0]) for _, held in tried.values() if len(held)), default=0.0)
-    share = max(share for share, (_, held) in tried.items() if not len(held) or held[0] >= best - EQUAL_SCORES)
-    pairs, penalties = search.of_all(share)
-    without, left_out = tried[share]
-    there = len(pairs.singular)
-    # Without some fold there may be no pair.
-    scores, held = search.variates(pairs, without if len(left_out) else [])
-    # The largest variate of x in size is positive; that of y goes with it.
-    signs = np.where(scores[largest_entries(scores[:, :there]), np.arange(there)] < 0, -1.0, 1.0)
-    pairs = pairs.scaled(signs, signs)
-    of_x, of_y = (one.expansion(weights) for one, weights in zip(search.sides, (pairs.x, pairs.y), strict=True))
+    import scipy.linalg  # noqa: F401, PLC0415 - loaded before its BLAS is held: it takes 0.1 s
+
+    # For matrices so small threads of BLAS only wait for each other.
+    with threadpool_limits(limits=None if search.widest > SHARED_ROWS else 1, user_api="blas"):
+        tried = search.tried()
+        best = max((float(held[0]) for _, held in tried.values() if len(held)), default=0.0)
+        share = max(share for share, (_, held) in tried.items() if not len(held) or held[0] >= best - EQUAL_SCORES)
+        pairs, penalties = search.of_all(share)
+        without, left_out = tried[share]
+        there = len(pairs.singular)
+        # Without some fold there may be no pair.
+        scores, held = search.variates(pairs, without if len(left_out) else [])
+        # The largest variate of x in size is positive; that of y goes with it.
+        signs = np.where(scores[largest_entries(scores[:, :there]), np.arange(there)] < 0, -1.0, 1.0)
+        pairs = pairs.scaled(signs, signs)
+        of_x, of_y = (one.expansion(weights) for one, weights in zip(search.sides, (pairs.x, pairs.y), strict=True))
     model = CcaModel.of(
         rows,
         expansion=of_x,
