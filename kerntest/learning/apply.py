@@ -459,6 +459,7 @@ class _RowWork:
 
     def warnings(self, data: str, applied: Applied, unsettled: int) -> Iterator[str]:
         """Yield what a reader of the output must know."""
+        yield from self.columns.warnings
         if incomplete := applied.rows - applied.done:
             what = "left out" if self.missing == "drop" else f"without a {self.columns.made}"
             yield f"{data}: {counted(incomplete, 'row')} with missing values {what}"

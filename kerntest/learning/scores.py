@@ -29,6 +29,9 @@ CONFIDENCE = 0.95
 TOO_OFTEN, IMPROBABLE = 1.5, 1e-3
 # A probability of 0 for what happened has an infinite logarithm; no fitted probability is known to more digits.
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
+# Thirds of fewer rows say little of how many intervals hold, and so many standard errors apart the errors in them differ:
+# told of at most 1 % of tables with one noise (60 and 200 rows; normal, exponential, t of 4 degrees).
+FEWEST_OF_THIRD, DIFFERENT = 15, 3.3
 MOST_STEPS = 200
 # Newton's decrement, squared standard errors away from the minimum, at which the fit is done.
 SMALLEST_DECREMENT = 1e-20
@@ -315,6 +318,48 @@ def told_of_coverage(name: str, coverage: float | None, interval: float, n: int,
         return []
     told = f"intervals of {percent(interval)} hold {name!r} in {percent(coverage)} of {rows}, too few for chance"
     return [f"{told}: standard deviations and intervals of this regression are too small"]
+
+
+@dataclass(frozen=True)
+class UnevenCoverage:
+    """Which shares of the rows with the lowest and with the highest third of the predictions intervals hold, where that matters."""
+
+    target: str
+    interval: float
+    low: float
+    high: float
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        fits = 0.0 < self.interval < 1.0 and 0.0 <= self.low <= 1.0 and 0.0 <= self.high <= 1.0
+        return None if fits else "shares must be between 0 and 1"
+
+    def told(self, rows: str) -> str:
+        """Return a warning: the noise is taken to be one for all rows."""
+        grow, (low, high) = "grow" if self.high < self.low else "shrink", map(percent, (self.low, self.high))
+        told = f"intervals have about one width, and errors {grow} with the prediction of {self.target!r}"
+        shares = f"those of {percent(self.interval)} hold {low} of the third with the lowest and {high} of that with the highest"
+        way_out = f"a transformation of {self.target!r}, such as the logarithm of positive numbers, may help"
+        return f"{told}: {shares} ({rows}); {way_out}"
+
+
+def uneven_coverage(
+    name: str, predicted: Array, errors: Array, reach: Array, interval: float
+) -> tuple[UnevenCoverage, ...]:
+    """Return what intervals of one noise hold of the lowest and the highest third, if errors differ and one is held too rarely.
+
+    Errors differ by Welch's t of their absolute values.
+    """
+    first, last = np.quantile(predicted, [1 / 3, 2 / 3])
+    thirds = [predicted <= first, predicted >= last]
+    if first >= last or min(map(np.count_nonzero, thirds)) < FEWEST_OF_THIRD:
+        return ()
+    sizes = [np.abs(errors[one]) for one in thirds]
+    error = float(np.sqrt(sum(one.var(ddof=1) / len(one) for one in sizes)))
+    low, high = (covered_share(errors[one], reach[one]) for one in thirds)
+    rarely = 1.0 - min(low, high) >= TOO_OFTEN * (1.0 - interval)
+    differ = abs(float(sizes[1].mean() - sizes[0].mean())) > DIFFERENT * error
+    return (UnevenCoverage(name, interval, low, high),) if rarely and differ else ()
 
 
 def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.IntervalMetrics:

@@ -11,7 +11,7 @@ from learning.svm_cases import gaussian, raises, wave
 from scipy.stats import t
 from tolerances import assert_close
 
-from kerntest import KernelRidge, parse_kernel, train_ridge, train_svm
+from kerntest import KernelRidge, parse_kernel, predict_file, train_ridge, train_svm
 from kerntest.errors import DataError, UndecidedError, UsageError
 
 X, Y = wave(60)
@@ -351,3 +351,43 @@ def test_what_is_predicted_no_better_than_by_its_mean_is_told():
     assert "Predictions of rows left out, one at a time, have r2 = " in str(found)
     found = train_svm(table, "y", task="regress", columns="x,z", test_fraction=0.5)
     assert any(text.startswith(told) and "on 30 test rows" in text for text in found.warnings)
+
+
+def fan(growth, n, seed=3):
+    """Rows of a line whose noise has standard deviation 0.3 + growth x, at x between 0 and 1."""
+    drawn = np.random.default_rng(seed)
+    x = drawn.uniform(0, 1, n)
+    return pd.DataFrame({"x": x, "y": 5 * x + (0.3 + growth * x) * drawn.normal(size=n)})
+
+
+def test_intervals_are_told_to_hold_too_few_where_errors_grow_with_the_prediction(tmp_path):
+    def told(table, **options):
+        found = train_ridge(table, "y", bandwidth="median", **options)
+        return [text for text in found.warnings if "one width" in text]
+
+    path, rows, new = tmp_path / "fan.kt", tmp_path / "new.csv", fan(2, 6000, seed=4)
+    new.to_csv(rows, index=False)
+    (text,) = told(fan(2, 600), output=path)
+    regression = KernelRidge.load(path)
+    (uneven,) = regression.model.uneven
+    low, high = regression.predict_interval(new[["x"]], 0.9)
+    order = np.argsort(regression.predict(new[["x"]]))
+    held = ((low <= new["y"]) & (new["y"] <= high)).to_numpy()[order]
+    # Four standard errors of the shares of 200 rows left out.
+    assert abs(uneven.low - held[:2000].mean()) < 0.03
+    assert abs(uneven.high - held[-2000:].mean()) < 4 * math.sqrt(0.2 * 0.8 / 200)
+    assert uneven.high < 0.85
+    assert uneven.low > 0.95
+    assert "errors grow with the prediction of 'y': those of 90 % hold " in text
+    assert f"{100 * uneven.high:.3g} % of that with the highest (rows left out, one at a time)" in text
+    shown = predict_file(path, rows, output=tmp_path / "out.csv", interval=0.9).warnings
+    assert [one for one in shown if "errors grow with the prediction" in one]
+    assert predict_file(path, rows, output=tmp_path / "out.csv", std=True).warnings == ()
+    shrinking = fan(2, 600).assign(y=lambda table: table["y"] - 10 * table["x"])
+    assert "errors shrink with the prediction" in told(shrinking)[0]
+    # One noise, and logarithms of a target of which it is a share.
+    alarms = [told(fan(0, 200, seed)) for seed in range(20)]
+    assert sum(map(len, alarms)) == 0
+    factors = fan(0, 600).assign(y=lambda table: np.exp(table["y"]))
+    assert len(told(factors)) == 1
+    assert told(factors.assign(y=np.log(factors["y"]))) == []

@@ -139,7 +139,7 @@ def _applying(
         "--interval",
         type=common.PROBABILITY,
         help="Of a ridge regression: add the ends of intervals that hold new values with this probability, such as "
-        "0.9.",
+        "0.9, over all rows: one noise for all gives all much the same width.",
     ),
 )
 def predict(model: str, data: str, **options: Any) -> int:

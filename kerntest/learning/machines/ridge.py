@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -334,6 +335,11 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
     def fit(self, rows: TrainingRows, progress: Progress | None = None) -> RidgeFit:
         """Return the regression that the criterion chooses."""
         fit = ridge_fit.fit_ridge(rows, self.options, progress)
+        if fit.left_out is not None and fit.left_out_spread is not None:
+            predicted, reach = rows.targets - fit.left_out, fit.model.reach(self.interval) * fit.left_out_spread
+            columns = zip(rows.names, predicted.T, fit.left_out.T, reach.T, strict=True)
+            uneven = chain.from_iterable(scores.uneven_coverage(*one, self.interval) for one in columns)
+            fit = replace(fit, model=replace(fit.model, uneven=tuple(uneven)))
         return replace(fit, warnings=fit_warnings(rows, fit))
 
     def rule(self, rows: TrainingRows) -> str:
@@ -392,7 +398,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         }
         parts = [one for one in (rows, test) if one is not None]
         drawn = partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine)
-        return Judgement(fields, drawn, self._warnings(judged, targets))
+        told = [one.told(left_out_rows(together=rows.clusters is not None)) for one in model.uneven]
+        return Judgement(fields, drawn, [*self._warnings(judged, targets), *told])
 
     def _warnings(self, judged: Sequence[Predicted], targets: Sequence[TargetFit]) -> list[str]:
         """Return what a reader must know of predictions of rows held out, or left out, and of their intervals."""

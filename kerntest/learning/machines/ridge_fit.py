@@ -18,7 +18,7 @@ from kerntest.errors import UndecidedError, UsageError, one_of, option, whole_nu
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, named, smoothest
 from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw, sized
-from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
+from kerntest.learning.scores import UnevenCoverage, covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
 from kerntest.matrices import factor
 from kerntest.matrices.expansion import GivenExpansion, expanded
@@ -130,6 +130,7 @@ class RidgeModel(FittedModel):
     lambda_: float
     scales: Annotated[Array, 1]
     spread: Spread | None = None
+    uneven: tuple[UnevenCoverage, ...] = ()
     KIND: ClassVar[str] = "ridge"
     CALLED: ClassVar[str] = "a ridge regression"
     FAR_OFF: ClassVar[str] = "the farther off, the nearer the mean are predictions"

@@ -130,6 +130,11 @@ class ModelColumns(ABC):
     def refused(self) -> Iterator[Case]:
         """Yield what the model may not have."""
 
+    @property
+    def warnings(self) -> Iterator[str]:
+        """What a reader of the columns must know, whatever the rows are."""
+        return iter(())
+
     @abstractmethod
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its columns."""
@@ -236,6 +241,11 @@ class RidgeColumns(PredictionColumns):
 
     MODEL = RidgeModel
     ESTIMATOR = "KernelRidge"
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        """Where intervals hold too few rows, as the rows left out have told."""
+        return (one.told("training rows, left out") for one in self.model.uneven if self.interval is not None)
 
     @property
     def about(self) -> dict[str, Any]:
