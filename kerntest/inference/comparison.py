@@ -18,7 +18,7 @@ from kerntest.errors import UndecidedError, option
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser
-from kerntest.inference.method import ByFeatures, Way
+from kerntest.inference.method import ByFeatures, OneOfTests, Way
 from kerntest.inference.relabelling.designs import BlockedRows, cosets_needed, designed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, names_apart, read_two, without_missing
@@ -69,6 +69,7 @@ class Comparison:
     progress: Progress | None
     subject: str = ""
     tests: int = 1
+    among: OneOfTests | None = None
 
     def of(self, x: Any, y: Any) -> two_sample_record.TwoSampleResult:
         """Return the test of two tables, which are read."""
@@ -88,7 +89,14 @@ class Comparison:
 
         asked = self.features or block_sums.FEATURES
         survey = two_passes.Survey(
-            "mmd", self.options, asked, self.reading, threads=self.threads, progress=self.progress, why=why
+            "mmd",
+            self.options,
+            asked,
+            self.reading,
+            threads=self.threads,
+            progress=self.progress,
+            why=why,
+            among=self.among,
         )
         result = partial(two_sample_result, subject=self.subject)
         return block_sums.mmd_by_features(

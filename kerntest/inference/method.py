@@ -45,6 +45,15 @@ class ByFeatures(NamedTuple):
     why: tuple[str, ...] = ()
 
 
+class OneOfTests(NamedTuple):
+    """A test by features among several of the same columns: the first tells the plan of all, of so many rows."""
+
+    tests: int
+    rows: int
+    # The work of all by that of this one; 0 where another one has told the plan.
+    times: float
+
+
 @dataclass(frozen=True)
 class Way:
     """How a test is made, as far as its options tell; `work` is that of a pair of rows, without columns.

@@ -465,6 +465,18 @@ def test_one_plan_counts_all_pairs_and_all_groups_together():
     assert against.seconds < pairwise.seconds
 
 
+def test_one_plan_counts_all_pairs_by_features():
+    frame, plans = frame_of((400, 400, 400)), []
+    with compute_on("local", threads=1, planned=plans.append):
+        mmd_test(frame, by="group", method="features")
+        mmd_test(*files_of(frame, *"ab"), method="features")
+    every, one = plans
+    assert (every.rows, one.rows) == (1200, 800)
+    assert every.work[0].startswith("3 pairs by features, each of about ")
+    # Three times the work, and passes that are measured.
+    assert every.seconds > 1.5 * one.seconds
+
+
 def test_progress_rises_to_its_end():
     told = []
     mmd_test(frame_of((60, 50, 40)), by="group", explain=True, progress=lambda done, steps: told.append(done / steps))

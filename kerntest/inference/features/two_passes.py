@@ -21,7 +21,7 @@ from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_ro
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.table import Column, Table
 from kerntest.engines.engine import CURRENT, fitting
-from kerntest.engines.plan import tell
+from kerntest.engines.plan import added, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, option
 from kerntest.inference import exact
 from kerntest.inference.features.inputs import Input, open_input
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kerntest.data.missing import Fillings, MissingPolicy
     from kerntest.data.table import Kind, Piece
     from kerntest.engines.engine import Progress
+    from kerntest.inference.method import OneOfTests
     from kerntest.inference.sides import Options, Reading, Scale
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
@@ -241,10 +242,11 @@ class Survey(exact.RunOfTest):
         threads: int | None,
         progress: Progress | None,
         why: Sequence[str] = (),
+        among: OneOfTests | None = None,
     ) -> None:
         super().__init__(options, threads)
         self.adapted, self._why = (*why, *self.adapted), tuple(why)
-        self._command, self._progress, self.reading = command, progress, reading
+        self._command, self._progress, self.reading, self._among = command, progress, reading, among
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
         # Both passes have the same parts, on however many threads the sums then fit.
@@ -343,17 +345,23 @@ class Survey(exact.RunOfTest):
 
         what, hint = "the sums of features take", f"fewer {option('features')} take less"
         self.engine = fitting(self.engine, need, what=what, hint=hint)
-        tell(
-            self._command,
-            sum(self.n),
-            columns,
-            steps=(f"{step}, in {counted(len(self._before), 'piece')} read {passes} times", *self._why),
-            memory=(need(self.engine.threads),) * 2,
-            work=units,
-            engine=self.engine,
-            method="features",
-            besides=(passes - 1) * (time.process_time() - self._began) / self._at_once,
-        )
+        told = f"{step}, in {counted(len(self._before), 'piece')} read {passes} times"
+        rows, times = sum(self.n), 1.0
+        if self._among is not None:
+            tests, rows, times = self._among
+            told = f"{counted(tests, 'pair')} by features, each of about {told}"
+        if times:
+            tell(
+                self._command,
+                rows,
+                columns,
+                steps=(told, *self._why),
+                memory=(need(self.engine.threads),) * 2,
+                work=added(units, times=times),
+                engine=self.engine,
+                method="features",
+                besides=(times * passes - 1) * (time.process_time() - self._began) / self._at_once,
+            )
 
     def draw_by_values(self) -> None:
         """Draw the sample anew, by what is in the rows: the same in whatever order they stand, and blind to their input.

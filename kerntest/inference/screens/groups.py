@@ -28,7 +28,7 @@ from kerntest.errors import (
 from kerntest.inference.comparison import Compared, Comparison
 from kerntest.inference.exact import RunOfTest, paired_copies
 from kerntest.inference.family import choose_pair
-from kerntest.inference.method import ByFeatures, Way
+from kerntest.inference.method import ByFeatures, OneOfTests, Way
 from kerntest.inference.relabelling.permuted_pairs import SeveralSamples, pairs_of
 from kerntest.inference.screens.many_pairs import adjusted
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
@@ -157,15 +157,15 @@ def _compared(
     work = [float(rows) ** 2] * (all_groups is not None) + [float(sizes[a] + sizes[b]) ** 2 for a, b in pairs]
     parts = iter(_parts(comparison.progress, work))
     together = None if all_groups is None else all_groups.judged(next(parts))
-    tested = [
-        _tested(
-            replace(each, progress=next(parts)),
-            [samples.names[place] for place in pair],
-            [sizes[place] for place in pair],
-            one,
-        )
-        for pair, one in zip(pairs, ready, strict=True)
-    ]
+    totals = [sizes[a] + sizes[b] for a, b in pairs]
+    featured = [total for total, one in zip(totals, ready, strict=True) if isinstance(one, ByFeatures)]
+    tested, planned = list[tuple[SamplePair, two_sample_record.TwoSampleResult | None]](), False
+    for pair, total, one in zip(pairs, totals, ready, strict=True):
+        # By features the first pair that can be tested tells the plan of all.
+        among = OneOfTests(len(featured), rows, 0.0 if planned else sum(featured) / total)
+        names, counts = [samples.names[place] for place in pair], [sizes[place] for place in pair]
+        tested.append(_tested(replace(each, progress=next(parts), among=among), names, counts, one))
+        planned = planned or (isinstance(one, ByFeatures) and tested[-1][1] is not None)
     result = _result(comparison, samples, read, tested, together=together, warnings=warnings)
     if comparison.files is not None:
         comparison.files.write(dict, lambda: groups_figure(result))
