@@ -26,7 +26,7 @@ import numpy as np
 
 import kerntest
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import CURRENT, Engine, loaded_blas, one_blas_thread, refuse_beyond
+from kerntest.engines.engine import CURRENT, Engine, loaded_blas, one_blas_thread, peak_bytes, refuse_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +160,8 @@ def tell(
     Memory is in bytes, least and most, all in all. It takes units of work in all threads together, at `most` others, besides
     seconds that are known already. The refusal says what takes too much memory, with its verb, and what takes less.
     """
-    least, needed = map(int, memory)
+    # Reading a table may have taken more than what follows.
+    least, needed = (max(int(one), peak_bytes()) for one in memory)
     if refusal is not None:
         refuse_beyond(needed, engine.memory, *refusal)
     planned = CURRENT.get().planned

@@ -56,9 +56,11 @@ DRAWN_ENTRIES, LABEL_ENTRIES, UNEVEN_ENTRIES = 60.0, 30.0, 6.0
 # while they are judged, and of vectors while a matrix is multiplied with them.
 BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, COPIES, COPIES_OF_TERMS = 1.1, 3, 4, 4, 2, 4.0, 9.0
 # Labels and weights of blocks of a design, and what each kernel makes of them; sums of rows over the samples of each stratum.
-LABELS, LABELS_OF_KERNEL, CELLS = 3.5, 2.0, 8.0
+LABELS, LABELS_OF_KERNEL, CELLS = 4.0, 2.0, 8.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**24
+# So many more tiles are held where values are products of those of numbers and of categories.
+FACTORS_OF_TILE = 4
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 24.0
 # A piece of a file, and each of its columns.
@@ -208,6 +210,8 @@ def _blocks(
         works.append(added(values, times=n**2 / 2))
     # Each term of a sum keeps its distances and its values of a tile.
     together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
+    if tiled[1] and points.codes.shape[1] and points.numeric.shape[1]:
+        together += FACTORS_OF_TILE
 
     def held(threads: int, end: int = 1) -> float:
         # Factors are gone before pairs of rows of one unit are summed.
@@ -216,9 +220,11 @@ def _blocks(
         tiles = blocked_bytes(n, len(kernels), permutations, threads * together, cosets)
         if designed is None:
             return own + factors + tiles
-        weighed = own_bytes(designed, kernels, permutations, threads)
+        # Beside the sums over as many blocks as there are without a design.
+        weighed = own_bytes(designed, kernels, permutations, threads) - blocked_bytes(n, len(kernels), 0, 0)
         units = 16.0 * n * blocks if several else 0.0
-        return own + max(max(factors, units) + tiles + weighed, CELLS * 8.0 * n * 2 * (int(designed.strata.max()) + 1))
+        cells = CELLS * 8.0 * n * 2 * (int(designed.strata.max()) + 1)
+        return own + max(max(factors, units, weighed) + tiles, cells)
 
     low, high = (added(relabelled, added(*works, times=float(cosets))) for works in ends)
     return Step(what, held, low, high, partial(held, end=0))
