@@ -277,6 +277,10 @@ def called_elsewhere(name: str, value: object, known: Iterable[str]) -> str:
         **dict.fromkeys(
             ("degree", "coef0"), ("kernel", f"it is part of the kernel: {option('kernel', 'polynomial(3)')}")
         ),
+        **dict.fromkeys(
+            ("inverse", "inverse_transform", "inverse-transform"),
+            ("reconstruct", f"it is {option('reconstruct', True)} here"),
+        ),
     }
     ours, told = names.get(name, ("", ""))
     return told if ours in {one.strip("-_") for one in known} else ""

@@ -49,6 +49,7 @@ MISTAKES = {
         ("mmd x.csv y.csv --bandwith 1", "no such option: --bandwith", "did you mean --bandwidth?"),
         ("mmd x.csv y.csv --gamma 2", "no such option: --gamma", "1 / sqrt(2 gamma) here: --bandwidth"),
         ("ridge x.csv --target y --alpha 1", "no such option: --alpha", "it is --lambda here"),
+        ("transform m.kt x.csv --inverse", "no such option: --inverse", "it is --reconstruct here"),
         ("mmd x.csv y.csv --bogus", "no such option: --bogus", "`kerntest mmd --help`"),
         ("mmd x.csv y.csv --columns aa", "column 'aa' is in neither x.csv nor y.csv", "did you mean 'a'?"),
         ("mmd x.csv y.csv --exclude z", "column 'z' is in neither x.csv nor y.csv", "columns are a, b"),

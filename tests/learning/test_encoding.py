@@ -367,11 +367,12 @@ def of_one_unit(n=12, count=50, *, spread=4.0):
     ("change", "told"),
     [
         (lambda table: table, True),
-        # Another name, a category, few columns, another range, or no difference: nothing is told.
+        # Another name, a category, few columns, an indicator, another range, or no difference: nothing is told.
         (lambda table: table.rename(columns={"nm400": "age"}), False),
         (lambda table: table.assign(nm1=["a", "b"] * 25), False),
         (lambda table: table.iloc[:, :7], False),
         (lambda table: table.iloc[:, :8], True),
+        (lambda table: table.assign(nm400=8.0 * (table["nm510"] > 1)), False),
         (lambda table: table.assign(nm400=100 * table["nm510"]), False),
         (lambda table: table / table.std(), False),
     ],

@@ -212,9 +212,13 @@ class Encoder:
         spreads = np.array([spec.spread for spec in specs])
         ranges = np.ptp(points.numeric, axis=0) * spreads
         small, large = np.quantile(spreads, [0.1, 0.9])
-        if ranges.max() <= RANGES_ALIKE * ranges.min() and large >= SPREADS_DIFFER * small:
+        # Columns of two values, such as indicators of categories, have none.
+        ends = [(column == column.min()) | (column == column.max()) for column in points.numeric.T]
+        measured = not any(map(np.all, ends))
+        if measured and ranges.max() <= RANGES_ALIKE * ranges.min() and large >= SPREADS_DIFFER * small:
+            # Of one digit: folds of a search have one text then, which Python shows once.
             yield (
-                f"the {len(specs):,} columns look like one unit, and their spreads differ {large / small:.2g} times: "
+                f"the {len(specs):,} columns look like one unit, and their spreads differ {large / small:.1g} times: "
                 f"{option('scale', 'together')} keeps their proportions"
             )
 
