@@ -55,8 +55,10 @@ def test_a_panel_is_of_cases_in_numbers_or_in_words_with_a_year_or_in_order():
     assert named(table.drop(columns="year")) == "person"
     words = table.assign(person=[f"p{k}" for k in table.person])
     assert named(words.sample(frac=1.0, random_state=0)) == "person"
-    # Without a year, words may be kinds: of houses, or of cars.
-    assert named(words.drop(columns="year")) is None
+    # Without a year, words may be kinds, of houses or of cars, unless there are as many rows of each.
+    mixed = words.drop(columns="year").sample(frac=1.0, random_state=0)
+    assert named(mixed) == "person"
+    assert named(mixed[np.random.default_rng(0).random(240) < 0.6]) is None
     assert named(table.assign(person=table.person[::-1].to_numpy()).drop(columns="year")) == "person"
 
 
@@ -199,3 +201,32 @@ def test_learners_tell_classes_that_follow_time_and_pairs_of_series_and_rows_to_
         for one in train_cca(apart, x_columns="close", y_columns="other", test_fraction=0.3).warnings
         if "series" in one
     ]
+
+
+def test_replicates_of_a_case_in_words_are_told_where_the_groups_are_of_cases():
+    rng = np.random.default_rng(7)
+    case = np.repeat(np.arange(50), 4)
+    table = pd.DataFrame({"id": [f"p{k}" for k in case], "y": rng.normal(size=50)[case] + 0.5 * rng.normal(size=200)})
+    table["arm"] = np.where(rng.permutation(50)[case] < 25, "u", "v")
+    told = "rows with the same 'id' are alike"
+    assert [
+        one
+        for one in train_svm(table, "arm", test_fraction=0.3).warnings
+        if f"{told} (50 different values), and it" in one
+    ]
+    assert [one for one in mmd_test(table, by="arm").warnings if told in one]
+    # What says nothing of the case is alike in its name alone, which is tested.
+    noise = table.assign(y=rng.normal(size=200))
+    assert [one for one in mmd_test(noise, by="arm").warnings if told in one]
+    assert not [one for one in mmd_test(noise, by="arm", columns="y").warnings if told in one]
+
+
+def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
+    level = pd.DataFrame({"year": np.arange(1900, 1960), "level": np.cumsum(np.random.default_rng(8).normal(size=60))})
+    level["decade"] = level.year // 10 * 10
+    found = mmd_test(level, by="decade", columns="level", where="decade == 1900 or decade == 1950")
+    assert found.reject
+    found = mmd_test(level.assign(half=level.year >= 1930), by="half", columns="level")
+    assert found.reject
+    (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
+    assert "in 'level' of " in text

@@ -4,6 +4,7 @@ A column names cases if it has several rows of each level, which are alike in ot
 
 * it is a text, or numbers of which equal ones stand together; and, where asked,
 * with another column, such as a year, it tells all rows apart although by chance many would be equal in both;
+* or it is a text with as many rows of each level, nearly, as chance would hardly draw: a design has chosen them;
 * or it is whole numbers in order, and rows of one are alike as those of the next one are not: not so if order means something.
 """
 
@@ -38,10 +39,13 @@ SHARED_WITH_NEXT = 0.75
 MOST_ROWS = 20_000
 
 
-def case_columns(table: Table, columns: Sequence[Column], *, sure: bool = True) -> Iterator[tuple[Column, set[str]]]:
+def case_columns(
+    table: Table, columns: Sequence[Column], *, sure: bool = True, itself: bool = False
+) -> Iterator[tuple[Column, set[str]]]:
     """Yield the columns of a table that name cases, each with those of some columns in which rows of a case are alike.
 
-    Unless `sure`, a column that is not one of these need not tell rows apart with another one, nor be numbers in order.
+    Unless `sure`, a column that is not one of these need not tell rows apart with another one, nor be numbers in order. One
+    that is one of these is alike in its cases `itself`, where a test takes it so.
     """
     used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
     looked = [column.take(first) for column in columns if column.is_category or not _runs(column)]
@@ -50,7 +54,7 @@ def case_columns(table: Table, columns: Sequence[Column], *, sure: bool = True) 
         levels = _cases(column)
         if levels is None:
             continue
-        told_apart = _tells_rows_apart(column, levels, plain, known)
+        told_apart = _tells_rows_apart(column, levels, plain, known) or (column.is_category and _chosen(levels))
         in_order = (
             not told_apart and column.kind == "number" and NumberFacts.of(column.values[~column.missing]).counts_cases
         )
@@ -58,7 +62,9 @@ def case_columns(table: Table, columns: Sequence[Column], *, sure: bool = True) 
         others = [one for one in looked if one.name != column.name and (told_apart or not one.is_category)]
         if told_apart or in_order or (not sure and column.name not in used):
             ordered = in_order and (sure or column.name in used)
-            if alike := {*_alike(column, levels, others, in_order=ordered)}:
+            alike = {*_alike(column, levels, others, in_order=ordered)}
+            # What is tested itself is the same in all rows of a case.
+            if alike := alike | ({column.name} & used if itself and told_apart else set()):
                 yield table[column.name], alike
 
 
@@ -88,6 +94,14 @@ def _cases(column: Column) -> NDArray[np.intp] | None:
     _, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
     together = column.is_category or changes == len(counts) - 1
     return levels if together and FEWEST_CASES <= len(counts) <= len(present) / FEWEST_OF_CASE else None
+
+
+def _chosen(levels: NDArray[np.intp]) -> bool:
+    """Say whether numbers of rows of each level are more equal than chance makes them, by the dispersion test of Poisson."""
+    from scipy.special import chdtr  # noqa: PLC0415 - few tables have such a column
+
+    sizes = np.bincount(levels)
+    return float(chdtr(len(sizes) - 1, float(np.square(sizes - sizes.mean()).sum()) / sizes.mean())) < IMPROBABLE
 
 
 def _tells_rows_apart(
@@ -186,7 +200,7 @@ def dependent_rows(read: Sequence[Table], tables: Sequence[Table]) -> Iterator[s
     whole = [one.with_all_columns() for one in read]
     for sure in (True, False):
         for one, of in zip(tables, whole, strict=True):
-            for cases, _ in case_columns(of, one.columns, sure=sure):
+            for cases, _ in case_columns(of, one.columns, sure=sure, itself=sure):
                 if (apart := _apart(cases.name, whole)) == 1.0:
                     yield cases_warning(cases.name)
                     return
@@ -195,9 +209,16 @@ def dependent_rows(read: Sequence[Table], tables: Sequence[Table]) -> Iterator[s
                     within = f"{strata} compares rows of one case, and hsic of the column of groups with {cluster}"
                     yield cases_warning(cases.name, within)
                     return
-    both = [(one, of) for one, of in zip(tables, whole, strict=True) if in_time(of)]
+    both = list(zip(tables, whole, strict=True))
+    if read[0].whole is not None and read[0].whole is read[1].whole:
+        # Of groups of one table the whole follows time.
+        of = read[0].whole
+        both.insert(0, (of.select([name for name in tables[0].names if name in of.names]), of))
+    both = [(one, of) for one, of in both if in_time(of)]
     alike = [(names[0], one.name) for one, of in both if (names := alike_neighbours(one.columns, of))]
     if alike:
+        if alike[0][1] not in [one.name for one in tables]:
+            del alike[1:]
         told = "number stretches of rows, differently in each file, in a column 'stretch'"
         way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
         yield series_warning(

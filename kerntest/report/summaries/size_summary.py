@@ -27,7 +27,7 @@ def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tu
         why = (
             "without a standard error"
             if interval.standard_errors is None
-            else "so small beside its error that no interval holds, though the p-value does"
+            else "too near 0, or of too few rows, for an interval that holds; the p-value does"
         )
         return labelled("interval", [f"none: MMD is {mmd}, {why}", _under(interval.kernel, kernel)])
     ends = f"{percent(interval.level)}: {number(interval.lower)} to {number(interval.upper)}"
