@@ -230,7 +230,9 @@ def test_columns_are_told_with_their_effects(tested, told):
     assert table.rows[11][3:] == (*[("0.02" if tested > 11 else "-")] * bool(tested), "")
     assert len(table.rows) == 12
     assert table.notes[0] == "and 2 more: to_dict() has all"
-    assert table.notes[1].startswith("p alone: of the column by itself under one kernel, corrected for all columns")
+    assert table.notes[1].startswith(
+        "p alone: of the column by itself, under kernels of its own, corrected for all columns"
+    )
     assert ("p without" in table.notes[1]) == bool(tested)
     notes = notes_of(two_sample_result(0.01, explanation=Explanation(columns, ())))
     assert [note for note in notes if note.startswith("  c")] == [

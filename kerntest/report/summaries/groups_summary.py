@@ -158,7 +158,7 @@ def _explained_pairs(result: GroupsResult) -> list[ResultTable]:
                 (*names, visible(effect.column), number(effect.effect_size, 3), number(effect.p_adjusted), told)
             )
             names = ["", ""]
-    notes = ["p alone: of the column by itself under one kernel, corrected for all columns of the pair"]
+    notes = ["p alone: of the column by itself, under kernels of its own, corrected for all columns of the pair"]
     if len(explained) > PAIRS_EXPLAINED or any(len(one.columns) > COLUMNS_EXPLAINED for _, one in explained):
         notes.insert(
             0,

@@ -230,7 +230,7 @@ def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable
     more, notes = len(columns) - COLUMNS_SHOWN, []
     if more > 0:
         notes.append(f"and {more:,} more: {either('--json', 'to_dict()')} has all")
-    notes.append("p alone: of the column by itself under one kernel, corrected for all columns")
+    notes.append("p alone: of the column by itself, under kernels of its own, corrected for all columns")
     if untested < len(columns):
         notes[-1] += "; p without: of all other columns together"
     if untested and len(columns) > 1:
