@@ -321,7 +321,7 @@ def two_samples(points, labels, kernels, estimator, resampling="blocks", *, at_l
 @pytest.mark.parametrize(("n_x", "n_y"), SIZES)
 def test_two_samples_under_every_relabelling(n_x, n_y, resampling, estimator, monkeypatch):
     monkeypatch.setattr(permuted_blocks, "TOGETHER_ROWS", 7)
-    monkeypatch.setattr(permuted_blocks, "TOGETHER", 9)
+    monkeypatch.setattr(permuted_blocks, "TOGETHER_BLOCKS", 9)
     points, labels = mixed_points(n_x + n_y, 1), labels_of(n_x, n_y)
     kernels = [kernel_of(text) for text in TEXTS]
     found, every = two_samples(points, labels, kernels, estimator, resampling)
