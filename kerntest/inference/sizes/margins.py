@@ -325,12 +325,13 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     means = K @ share
     squares = np.square(K - means[:, None] - means + share @ means) @ share
     own = of_unit.T @ centred(squares) * np.sqrt(in_group / drawn)[group] * 2.0 / n / (share @ squares or 1.0)
-    square, linear = float(np.trace(squared)), float(np.square(slopes).sum())
+    # Of rows that are all equal rounding leaves less than nothing.
+    square, linear = max(float(np.trace(squared)), 0.0), float(np.square(slopes).sum())
     ratio = float(np.square(2.0 * slopes - found.unbiased * own / 2.0).sum())
     return Errors(
         square,
         cube=max(float((squared * G).sum()), 0.0),
-        largest=math.sqrt(float(vector @ squared @ vector) / norm) if norm > 0 else 0.0,
+        largest=math.sqrt(max(float(vector @ squared @ vector), 0.0) / norm) if norm > 0 else 0.0,
         twice=max(float(slopes @ G @ slopes), 0.0),
         freedom=seen.sum() ** 2 / degrees if degrees > 0 else math.inf,
         relative=math.sqrt((2.0 * square + ratio) / (2.0 * square + 4.0 * linear)) if square + linear > 0 else 1.0,
