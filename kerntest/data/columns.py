@@ -440,11 +440,6 @@ class Arranged:
         return told_of_left_out(self.reasons)
 
     @property
-    def all_equal(self) -> bool:
-        """Whether all rows are equal."""
-        return all((one == one[:1]).all() for one in (self.numeric, self.codes))
-
-    @property
     def empty(self) -> bool:
         """Whether no column is left."""
         return not self.numeric_names and not self.category_names

@@ -230,13 +230,14 @@ class Table:
 
     def with_all_columns(self) -> Table:
         """Return these rows with the columns that were left out, too."""
-        if self.whole is None:
-            return self
-        places = self.numbers() - 1
-        if self.whole.rows is not None:
-            order = np.argsort(self.whole.rows)
-            places = order[np.searchsorted(self.whole.rows, self.numbers(), sorter=order)]
-        return self.whole.take(places)
+        return self if self.whole is None else self.whole.take(self.whole.places_of(self.numbers()))
+
+    def places_of(self, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return where the rows stand that had these numbers in the table as it was read."""
+        if self.rows is None:
+            return numbers - 1
+        order = np.argsort(self.rows)
+        return np.asarray(order[np.searchsorted(self.rows, numbers, sorter=order)])
 
     def _named(self, name: str) -> Column:
         if not isinstance(name, str) or name not in self._by_name:

@@ -17,7 +17,7 @@ from kerntest.engines.engine import part_of
 from kerntest.errors import UndecidedError, option
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
-from kerntest.inference.family import BandwidthOption, Family, KernelChooser
+from kerntest.inference.family import BandwidthOption, Family, KernelChooser, all_equal
 from kerntest.inference.method import ByFeatures, OneOfTests, Way
 from kerntest.inference.relabelling.designs import BlockedRows, cosets_needed, designed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
@@ -110,7 +110,7 @@ class Comparison:
         used, design, lost = designed(tables, used, self.reading)
         dropped += [*lost, *(lone_values(*used) if options.scale == "standardize" else ())]
         pooled = pool(*used, keep_equal=self.tests == 1)
-        if pooled.all_equal:
+        if all_equal(pooled):
             dropped.append(
                 f"all rows are equal, in both {' and '.join(names_apart(used))}: no test can see more than that"
             )
@@ -118,8 +118,8 @@ class Comparison:
         chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample, options))
         single = options.null != "permutation"
         # Of rows that are all equal any bandwidth tells the same.
-        one: dict[str, Any] = {"single": True, "idle": True} if pooled.all_equal else {"single": single}
-        family = chooser.family(self.kernel, 1.0 if pooled.all_equal else self.bandwidth, **one)
+        one: dict[str, Any] = {"single": True, "idle": True} if all_equal(pooled) else {"single": single}
+        family = chooser.family(self.kernel, 1.0 if all_equal(pooled) else self.bandwidth, **one)
         self.asked.check_limit(family.kernels[0], sample.points)
         return Compared(tables, used, dropped, pooled, sample, chooser, family)
 
@@ -142,7 +142,7 @@ class Comparison:
         progress = part_of(self.progress, 0, parts_of_explanation(sample)) if self.explain else self.progress
         test = TwoSamples(options, run.engine, progress, sample)
         verdict = verdict_of(test, family, lone_values(*used))
-        twice = pooled.all_equal or is_one_twice(pooled)
+        twice = all_equal(pooled) or is_one_twice(pooled)
         sized, explanation = self.sized(test, verdict, family, chooser, twice=twice), None
         # Of clusters and pairs the design knows which rows belong together.
         apart = self.reading.cluster is not None or self.reading.paired is not None

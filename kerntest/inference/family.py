@@ -18,6 +18,7 @@ from kerntest.kernels.text import bind, is_additive, parse_kernel, plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kerntest.data.columns import Arranged
     from kerntest.inference.sides import Variable
 
 Exponents: TypeAlias = "Callable[[Kernel, BandwidthChooser], list[int]]"
@@ -82,7 +83,7 @@ class Family(NamedTuple):
         return [list(dict.fromkeys(kernels)) for kernels in zip(*self.members, strict=True)]
 
 
-def all_equal(points: Points) -> bool:
+def all_equal(points: Points | Arranged) -> bool:
     """Say whether all rows are equal: then any relabelling leaves the statistic as it is, whatever the kernel."""
     return all(bool((one == one[:1]).all()) for one in (points.numeric, points.codes))
 

@@ -107,10 +107,7 @@ def unused(sides: Iterable[tuple[Table, NDArray[np.int64], Collection[str]]]) ->
 
     def columns() -> Iterator[tuple[str, Callable[[NDArray[np.intp]], Values]]]:
         for whole, numbers, names in known.values():
-            rows = numbers - 1
-            if whole.rows is not None:
-                order = np.argsort(whole.rows)
-                rows = order[np.searchsorted(whole.rows, numbers, sorter=order)]
+            rows = whole.places_of(numbers)
             for column in whole.columns:
                 if column.name in names or (column.kind == "number" and counts_rows(column.values[~column.missing])):
                     continue

@@ -209,21 +209,20 @@ def dependent_rows(read: Sequence[Table], tables: Sequence[Table]) -> Iterator[s
                     within = f"{strata} compares rows of one case, and hsic of the column of groups with {cluster}"
                     yield cases_warning(cases.name, within)
                     return
-    both = list(zip(tables, whole, strict=True))
-    if read[0].whole is not None and read[0].whole is read[1].whole:
-        # Of groups of one table the whole follows time.
-        of = read[0].whole
-        both.insert(0, (of.select([name for name in tables[0].names if name in of.names]), of))
-    both = [(one, of) for one, of in both if in_time(of)]
-    alike = [(names[0], one.name) for one, of in both if (names := alike_neighbours(one.columns, of))]
-    if alike:
-        if alike[0][1] not in [one.name for one in tables]:
-            del alike[1:]
-        told = "number stretches of rows, differently in each file, in a column 'stretch'"
-        way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
-        yield series_warning(
-            list(dict.fromkeys(name for name, _ in alike)), way_out, listed([name for _, name in alike])
-        )
+    looked = [list(zip(tables, whole, strict=True))]
+    if (table := read[0].whole) is not None and table is read[1].whole:
+        # Of groups of one table the whole follows time, or else each.
+        looked.insert(0, [(table.select([name for name in tables[0].names if name in table.names]), table)])
+    for some in looked:
+        in_order = [(one, of) for one, of in some if in_time(of)]
+        alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(one.columns, of))]
+        if alike:
+            told = "number stretches of rows, differently in each file, in a column 'stretch'"
+            way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
+            yield series_warning(
+                list(dict.fromkeys(name for name, _ in alike)), way_out, listed([one for _, one in alike])
+            )
+            return
 
 
 def _apart(name: str, tables: Sequence[Table]) -> float:

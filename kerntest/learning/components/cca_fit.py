@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from kerntest.engines.engine import one_blas_thread
 from kerntest.errors import UndecidedError, UsageError, counted, option, whole_number
 from kerntest.kernels.algebra import ColumnGroups, OnColumns
 from kerntest.kernels.base import Points
@@ -421,7 +422,7 @@ def fit_pairs(rows: TrainingRows, options: CcaOptions, progress: Progress | None
     import scipy.linalg  # noqa: F401, PLC0415 - loaded before its BLAS is held: it takes 0.1 s
 
     # For matrices so small threads of BLAS only wait for each other.
-    with threadpool_limits(limits=None if search.widest > SHARED_ROWS else 1, user_api="blas"):
+    with nullcontext() if search.widest > SHARED_ROWS else one_blas_thread():
         tried = search.tried()
         best = max((float(held[0]) for _, held in tried.values() if len(held)), default=0.0)
         share = max(share for share, (_, held) in tried.items() if not len(held) or held[0] >= best - EQUAL_SCORES)
