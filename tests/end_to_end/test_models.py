@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shlex
 import shutil
 
@@ -77,6 +78,9 @@ def test_what_is_said_of_the_judgement_is_true(shell, here):
     told = " ".join(shell("svm iris.csv --target species --cv 3").out.split())
     assert "accuracy and classes are of the rows that it has learned from" in told
     assert "the decision is of rows held out in 3 folds" in told
+    assert "which they chose" not in told
+    told = " ".join(shell("svm iris.csv --target species --cv 3 --grid").out.split())
+    assert re.search(r"held out in 3 folds, of the best of \d+ cells, which they chose: a little too good", told)
     rng = np.random.default_rng(0)
     lines = [f"{a},{b},{'bad' if row % 8 == 0 else 'good'}" for row, (a, b) in enumerate(rng.normal(size=(160, 2)))]
     (here / "unequal.csv").write_text("\n".join(["a,b,c", *lines]), encoding="utf-8")

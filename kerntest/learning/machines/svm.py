@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.decision_pictures import Metrics
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
     from kerntest.learning.scores import Sigmoid
+    from kerntest.report.results.learning_record import GridSearch
 
 # Half the range of targets: the solver squares their products with costs.
 SMALLEST_TARGET, LARGEST_TARGET = 1e-75, 1e75
@@ -527,6 +528,16 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             warnings.append(
                 f"judged on {told}; {option('test-fraction', 0.3)} holds rows out"
                 if fit.search is None
-                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
+                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds{_chosen(fit.search)}"
             )
         return warnings
+
+
+def _chosen(search: GridSearch) -> str:
+    """Return that a score is of the best of several cells in the folds that chose it, which is too good, too."""
+    if len(search.cells) < 2:
+        return ""
+    fair = option("test-fraction", 0.3)
+    return (
+        f", of the best of {len(search.cells):,} cells, which they chose: a little too good; {fair} judges it by others"
+    )
