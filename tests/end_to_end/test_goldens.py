@@ -24,7 +24,7 @@ COMMANDS = dict(
 )
 # What hangs on the day, the machine and the libraries.
 PASSING = {"seconds", "seconds_saved", "version", "libraries", "threads", "sha256", "iterations"}
-TIME = re.compile(r"[\d.]+ seconds")
+TIME = re.compile(r"(?:about )?[\d.]+ seconds?|less than a second")
 NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
