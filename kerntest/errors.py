@@ -135,7 +135,7 @@ def option(name: str, value: object = None, *, most: int | None = 10) -> str:
         called = _ARGUMENTS.get(name, name.replace("-", "_"))
         return f"{called}=" if value is None else f"{called}={value!r}"
     word = "-o" if name == "o" else f"--no-{name}" if value is False else f"--{name}"
-    return word if value is None or isinstance(value, bool) else f"{word} {_shell_word(str(value))}"
+    return word if value is None or isinstance(value, bool) else f"{word} {shell_word(str(value))}"
 
 
 def in_list(name: str) -> str:
@@ -144,7 +144,7 @@ def in_list(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if odd else name
 
 
-def _shell_word(text: str) -> str:
+def shell_word(text: str) -> str:
     """Return a text as one word of a command, in quotes where the shell needs them."""
     if not text.isprintable():
         escaped = text.encode("unicode_escape").decode().replace("'", "\\'")

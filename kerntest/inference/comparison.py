@@ -31,7 +31,7 @@ from kerntest.report.summaries.size_summary import margin_warnings
 from kerntest.report.summaries.test_summary import decision_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
@@ -70,6 +70,7 @@ class Comparison:
     subject: str = ""
     tests: int = 1
     among: OneOfTests | None = None
+    same: Callable[[str], str] | None = None
 
     def of(self, x: Any, y: Any) -> two_sample_record.TwoSampleResult:
         """Return the test of two tables, which are read."""
@@ -107,7 +108,7 @@ class Comparison:
         """Return the rows of two tables that are used, and the kernels that judge them."""
         options, tables = self.run.options, tables.with_gaps(self.reading.missing)
         used, dropped = without_missing(tables.tables, self.reading.missing)
-        used, design, lost = designed(tables, used, self.reading)
+        used, design, lost = designed(tables, used, self.reading, self.same)
         dropped += [*lost, *(lone_values(*used) if options.scale == "standardize" else ())]
         pooled = pool(*used, keep_equal=self.tests == 1)
         if all_equal(pooled):
@@ -149,7 +150,7 @@ class Comparison:
         repeated = () if apart else repeated_in(used, pooled)
         warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *repeated, *pooled.warnings)
         if verdict.p_value <= options.alpha and sample.design is None:
-            warnings += tuple(dependent_rows(tables.read, tables.tables))
+            warnings += tuple(dependent_rows(tables.read, tables.tables, self.same))
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(

@@ -16,6 +16,7 @@ from kerntest import (
     train_unmix,
 )
 from kerntest.data.diagnostics.dependent_rows import case_column, in_time
+from kerntest.errors import DataError
 
 
 def panel(persons=30, years=8, seed=0, first=100):
@@ -142,10 +143,16 @@ def test_groups_of_one_table_are_told_of_cases_that_are_not_tested_and_of_those_
     # A few persons change sides: what is alike within them still is.
     changing = apart.assign(side=np.where((np.arange(320) < 40) & (np.arange(320) % 8 < 2), "u", apart.side))
     (text,) = [one for one in mmd_test(changing, by="side", columns="wage,hours").warnings if told in one]
-    assert (
-        text
-        == f"{told}strata='person' compares rows of one case, and hsic of the column of groups with cluster='person' relabels them together"
-    )
+    whole = "hsic_test(data, x_columns='side', y_columns='wage,hours', cluster='person') asks the same of whole cases"
+    assert text == f"{told}{whole}; strata='person' asks what differs within one case"
+    with pytest.raises(DataError, match="rows in both tables") as caught:
+        mmd_test(changing, by="side", columns="wage,hours", cluster="person")
+    assert whole in str(caught.value.hint)
+    tested = hsic_test(changing, x_columns="side", y_columns="wage,hours", cluster="person")
+    assert not [one for one in tested.warnings if told in one]
+    files = [changing[changing.side == one].drop(columns="side") for one in "uv"]
+    (text,) = [one for one in mmd_test(*files, columns="wage,hours").warnings if told in one]
+    assert "hsic_test with x_columns='file' and cluster='person', of one file with a column 'file'," in text
     # Rows that are on either side by chance, whoever they are of, are exchangeable.
     drawn = rng.random(320) < 0.5
     by_chance = table.assign(side=np.where(drawn, "u", "v"), wage=table.wage + 2.0 * drawn)

@@ -87,6 +87,24 @@ def test_a_hint_that_is_followed_leads_on(kerntest, command):
 
 
 @pytest.mark.parametrize(
+    "how",
+    ["", "--columns wage,hours", "--columns 'wage,hours,k*' --missing drop --where 'year > 1980'", "--cluster person"],
+)
+def test_what_asks_the_same_of_whole_cases_can_be_copied(kerntest, how):
+    level = np.repeat(RNG.normal(size=(40, 2)), 8, axis=0) + 0.5 * RNG.normal(size=(320, 2))
+    kind = np.where(np.arange(320) % 40 < 18, "u", np.where(np.arange(320) < 160, "v", "u"))
+    rows = {"person": np.repeat(np.arange(40), 8), "year": np.tile(np.arange(1980, 1988), 40), "kind": kind}
+    pd.DataFrame(rows | {"wage": level[:, 0] - (kind == "u"), "hours": level[:, 1]}).to_csv("my panel.csv", index=False)
+    found = kerntest(*shlex.split(f"mmd 'my panel.csv' --by kind {how}"))
+    told = " ".join((found.out + found.err).split())
+    command = told[told.index("`kerntest hsic") :].split("`")[1]
+    again = kerntest(*shlex.split(command)[1:])
+    assert again.code == 0, again.err
+    assert "kind" in again.out
+    assert "rows with the same 'person'" not in again.out
+
+
+@pytest.mark.parametrize(
     ("command", "not_offered"),
     [
         # The target, and a column that is alone on its side, cannot be spared.

@@ -22,7 +22,7 @@ from kerntest.data.facts import NumberFacts, counts_rows, explained_share
 from kerntest.errors import either, listed, option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -170,8 +170,18 @@ def _explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:
 
 def cases_warning(name: str, way_out: str = "") -> str:
     """Return the warning of a test about a column that names cases of several rows."""
-    told = f"{way_out or option('cluster', [name])} relabels them together"
-    return f"rows with the same {name!r} are alike, and the test takes rows for independent: {told}"
+    return _takes_rows_for_independent(name, f"{way_out or option('cluster', [name])} relabels them together")
+
+
+def _takes_rows_for_independent(name: str, way_out: str) -> str:
+    return f"rows with the same {name!r} are alike, and the test takes rows for independent: {way_out}"
+
+
+def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
+    """Return which test of two samples that share cases answers which question, that of whole cases first."""
+    whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
+    whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
+    return f"{whole} asks the same of whole cases; {option('strata', [name])} asks what differs within one case"
 
 
 def counters(columns: Iterable[Column]) -> list[str]:
@@ -192,10 +202,13 @@ UNIT_ROOT = -2.57
 YEARS = 1500.0, 2200.0
 
 
-def dependent_rows(read: Sequence[Table], tables: Sequence[Table]) -> Iterator[str]:
+def dependent_rows(
+    read: Sequence[Table], tables: Sequence[Table], same: Callable[[str], str] | None = None
+) -> Iterator[str]:
     """Yield a warning where rows of one case, which is in one of two tables, are alike, or else rows that are neighbours in time.
 
-    `tables` are those of the columns that are tested, of tables as they were read; their first rows will do.
+    `tables` are those of the columns that are tested, of tables as they were read; their first rows will do. Of groups of one
+    table, `same` is what asks of whole cases whether they differ.
     """
     whole = [one.with_all_columns() for one in read]
     for sure in (True, False):
@@ -205,9 +218,7 @@ def dependent_rows(read: Sequence[Table], tables: Sequence[Table]) -> Iterator[s
                     yield cases_warning(cases.name)
                     return
                 if sure and apart > ALIKE:
-                    cluster, strata = option("cluster", [cases.name]), option("strata", [cases.name])
-                    within = f"{strata} compares rows of one case, and hsic of the column of groups with {cluster}"
-                    yield cases_warning(cases.name, within)
+                    yield _takes_rows_for_independent(cases.name, ways_with_shared_cases(cases.name, same))
                     return
     looked = [list(zip(tables, whole, strict=True))]
     if (table := read[0].whole) is not None and table is read[1].whole:

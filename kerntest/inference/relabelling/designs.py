@@ -17,11 +17,12 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below
+from kerntest.data.diagnostics.dependent_rows import ways_with_shared_cases
 from kerntest.errors import DataError, UsageError, counted, option
 from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -297,11 +298,12 @@ class Cosets:
 
 
 def designed(
-    groups: Groups, used: tuple[Table, Table], reading: Reading
+    groups: Groups, used: tuple[Table, Table], reading: Reading, same: Callable[[str], str] | None = None
 ) -> tuple[tuple[Table, Table], Design | None, tuple[str, ...]]:
     """Return the rows of two tables that take part, what of them moves together, and what to warn of.
 
-    Of a design the rows of X come first. Without options that ask for one there is none.
+    Of a design the rows of X come first. Without options that ask for one there is none. Of groups of one table, `same` is
+    what asks of whole clusters whether they differ.
     """
     cluster, paired, strata = reading.design.values()
     asked = {name: value for name, value in reading.design.items() if value is not None}
@@ -314,18 +316,8 @@ def designed(
     n_x = used[0].n_rows
     codes = {name: _codes(groups, used, value, option(name, [value])) for name, value in asked.items()}
     kept, warnings = np.ones(n_x + used[1].n_rows, dtype=bool), []
-    if cluster is not None and len(both := _shared(codes["cluster"], n_x)):
-        row = int(np.flatnonzero(codes["cluster"][:n_x] == both[0])[0])
-        said = (
-            f"{counted(len(both), 'cluster')} of {cluster!r} {'has' if len(both) == 1 else 'have'} rows in both tables"
-        )
-        # Of a pair each stratum is its own.
-        alone = "" if strata is None else f", without {option('strata', [strata])},"
-        hint = f"{option('paired', [cluster])}{alone} compares rows of the same cluster with each other"
-        where = {**used[0].where(row), "column": cluster}
-        raise DataError(
-            f"{said} (the first in {used[0].name}, {used[0].place(row)})", hint=hint, code="data.clusters", where=where
-        )
+    if cluster is not None:
+        _refuse_shared(codes["cluster"], used, reading, same)
     for name, what in (("paired", "partner"), ("strata", "row of their stratum")):
         if name in asked:
             here = np.isin(codes[name], _shared(codes[name], n_x))
@@ -356,6 +348,25 @@ def designed(
             )
     warnings += _several(units, paired)
     return used, Design(units, within, paired is not None, _words(asked, units, within)), tuple(warnings)
+
+
+def _refuse_shared(
+    codes: NDArray[np.intp], used: Sequence[Table], reading: Reading, same: Callable[[str], str] | None
+) -> None:
+    """Refuse clusters that both tables have; what compares the rows within each is told."""
+    n_x, cluster, strata = used[0].n_rows, str(reading.cluster), reading.strata
+    if not len(both := _shared(codes, n_x)):
+        return
+    row = int(np.flatnonzero(codes[:n_x] == both[0])[0])
+    said = f"{counted(len(both), 'cluster')} of {cluster!r} {'has' if len(both) == 1 else 'have'} rows in both tables"
+    # Of a pair each stratum is its own.
+    alone = "" if strata is None else f", without {option('strata', [strata])},"
+    hint = f"{option('paired', [cluster])}{alone} compares rows of the same cluster with each other"
+    if strata is None and same is not None and np.bincount(codes[:n_x]).max() > 1:
+        hint = ways_with_shared_cases(cluster, same)
+    where = {**used[0].where(row), "column": cluster}
+    said = f"{said} (the first in {used[0].name}, {used[0].place(row)})"
+    raise DataError(said, hint=hint, code="data.clusters", where=where)
 
 
 def _several(units: NDArray[np.intp], paired: str | None) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +33,7 @@ from kerntest.inference.method import ByFeatures, OneOfTests, Way
 from kerntest.inference.relabelling.permuted_pairs import SeveralSamples, pairs_of
 from kerntest.inference.screens.many_pairs import adjusted
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
-from kerntest.inference.screens.row_groups import Samples, groups_of, one_table, refuse_many
+from kerntest.inference.screens.row_groups import Samples, asks_of_whole_cases, groups_of, one_table, refuse_many
 from kerntest.inference.sides import Groups, pair_up, read_one, read_two
 from kerntest.inference.verdict import verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
@@ -78,11 +79,12 @@ def compare_groups(
     reading = comparison.reading
     table = read_one(data, reading, "x")
     samples, told = groups_of(reading, table, by, reference)
+    same = partial(asks_of_whole_cases, comparison.reading, data, samples)
     # Rows and columns are chosen by now.
     reading = replace(
         reading, columns=None, exclude=None, categorical=(), csv=replace(reading.csv, where=None, sample=None)
     )
-    comparison = replace(comparison, reading=reading, subject="the two groups")
+    comparison = replace(comparison, reading=reading, subject="the two groups", same=same)
     if len(samples.names) > 2:
         return _compared(comparison, samples, (table,), told)
     # What is said of the table is said once.

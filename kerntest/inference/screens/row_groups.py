@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.data.column_types import as_text
-from kerntest.data.columns import apply_missing, check_usable, lost_rows, named_columns
+from kerntest.data.columns import apply_missing, check_usable, lost_rows, named_columns, split_patterns
 from kerntest.data.condition import as_name
 from kerntest.data.facts import complete_rows
+from kerntest.data.formats.dialect import AS_USUAL
 from kerntest.data.missing import with_gap_level
-from kerntest.errors import DataError, UsageError, counted, either, listed, option, suggest
+from kerntest.errors import DataError, UsageError, counted, either, listed, option, shell_word, suggest
 from kerntest.inference.sides import read_one
 from kerntest.report.summaries.words import natural_order
 
@@ -173,6 +174,25 @@ def _depends_on(by: str) -> str:
     """Return what does with numbers that are groups of one row each."""
     some = either(f"--y {by}", f"y_columns={by!r}")
     return f"{either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
+
+
+def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: str) -> str:
+    """Return the call of hsic that asks of whole cases, which a column names, what a comparison of groups asks of rows."""
+    by, first = str(samples.by), samples.tables[0]
+    chosen = reading.columns
+    if chosen is not None and by in named_columns(first.with_all_columns(), chosen, None).names:
+        chosen = [name for name in first.names if name != cases]
+    told = {"x": [by], "y": chosen, "exclude": reading.exclude, "cluster": [cases]}
+    told["missing"] = None if reading.missing == "error" else reading.missing
+    codes = [*split_patterns(reading.categorical)]
+    # Of more than two groups numbers say more than which one.
+    if len(samples.names) > 2 and not first.with_all_columns()[by].is_category:
+        codes.append(by)
+    told["categorical"] = codes or None
+    told |= {name: value for name, value in vars(reading.csv).items() if value != vars(AS_USUAL)[name]}
+    words = [option(name, value, most=None) for name, value in told.items() if value is not None]
+    typed = " ".join(["kerntest hsic", shell_word(str(data)), *words])
+    return either(f"`{typed}`", f"hsic_test({', '.join(['data', *words])})")
 
 
 def refuse_many(pairs: Sequence[Any], count: int, noun: str, by: str = "", name: str = "") -> None:
