@@ -15,7 +15,8 @@ from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
 from kerntest.report.results.learning_record import GridSearch, RidgeGrid
-from kerntest.report.summaries.learner_summary import cca_sentence, kpca_sentence, ridge_sentence, unmix_sentence
+from kerntest.report.summaries.component_summary import cca_sentence, kpca_sentence, unmix_sentence
+from kerntest.report.summaries.learner_summary import ridge_sentence
 from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:

@@ -346,9 +346,9 @@ class UnevenCoverage:
 def uneven_coverage(
     name: str, predicted: Array, errors: Array, reach: Array, interval: float
 ) -> tuple[UnevenCoverage, ...]:
-    """Return what intervals of one noise hold of the lowest and the highest third, if errors differ and one is held too rarely.
+    """Return what intervals of one noise hold of the lowest and the highest third, if errors differ and it matters.
 
-    Errors differ by Welch's t of their absolute values.
+    It does if one third is held too rarely, or so much more rarely than the other as intervals miss in all. Errors differ by Welch's t of their absolute values.
     """
     first, last = np.quantile(predicted, [1 / 3, 2 / 3])
     thirds = [predicted <= first, predicted >= last]
@@ -357,9 +357,10 @@ def uneven_coverage(
     sizes = [np.abs(errors[one]) for one in thirds]
     error = float(np.sqrt(sum(one.var(ddof=1) / len(one) for one in sizes)))
     low, high = (covered_share(errors[one], reach[one]) for one in thirds)
-    rarely = 1.0 - min(low, high) >= TOO_OFTEN * (1.0 - interval)
+    missed = 1.0 - interval
+    matters = 1.0 - min(low, high) >= TOO_OFTEN * missed or abs(high - low) >= missed
     differ = abs(float(sizes[1].mean() - sizes[0].mean())) > DIFFERENT * error
-    return (UnevenCoverage(name, interval, low, high),) if rarely and differ else ()
+    return (UnevenCoverage(name, interval, low, high),) if matters and differ else ()
 
 
 def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.IntervalMetrics:

@@ -1,6 +1,7 @@
 """Ridge regression in Python: what it fits, against naive systems, refits and peers; how it chooses; what intervals hold."""
 
 import math
+import re
 from fractions import Fraction
 
 import naive
@@ -353,6 +354,17 @@ def test_what_is_predicted_no_better_than_by_its_mean_is_told():
     assert any(text.startswith(told) and "on 30 test rows" in text for text in found.warnings)
 
 
+def test_the_headline_is_the_score_of_the_folds_that_were_asked_for():
+    table = pd.DataFrame({"x": X[:, 0], "y": Y, "z": Y**2 + X[:, 0]})
+    found = train_ridge(table, "y", columns="x", cv=5)
+    score = found.grid.best.score
+    assert score != found.loo_rmse
+    r2 = 1.0 - score**2 / table["y"].var(ddof=0)
+    assert f"left out in 5 folds are off by {score:.4g} (root mean square, r2 = {r2:.4g})." in str(found)
+    found = train_ridge(table, ["y", "z"], columns="x", cv=5)
+    assert f"left out in 5 folds have r2 = {1.0 - found.grid.best.score**2:.4g}, the mean" in str(found)
+
+
 def fan(growth, n, seed=3):
     """Rows of a line whose noise has standard deviation 0.3 + growth x, at x between 0 and 1."""
     drawn = np.random.default_rng(seed)
@@ -385,6 +397,10 @@ def test_intervals_are_told_to_hold_too_few_where_errors_grow_with_the_predictio
     assert predict_file(path, rows, output=tmp_path / "out.csv", std=True).warnings == ()
     shrinking = fan(2, 600).assign(y=lambda table: table["y"] - 10 * table["x"])
     assert "errors shrink with the prediction" in told(shrinking)[0]
+    # One third need not be held too rarely where the other is held nearly always.
+    (text,) = told(fan(0.25, 600, seed=10))
+    low, high = (float(one) / 100 for one in re.findall(r"hold ([\d.]+) % .* and ([\d.]+) %", text)[0])
+    assert 1.0 - 1.5 * 0.1 < high <= low - 0.1
     # One noise, and logarithms of a target of which it is a share.
     alarms = [told(fan(0, 200, seed)) for seed in range(20)]
     assert sum(map(len, alarms)) == 0

@@ -6,6 +6,8 @@ from kerntest.dataclass import dataclass
 from kerntest.report.results.learning_record import LearnerResult
 from kerntest.report.results.record import Record
 
+OF_COMPONENTS = "summaries.component_summary.{command}_summary"
+
 
 @dataclass(frozen=True)
 class ComponentAssociation(Record):
@@ -74,6 +76,7 @@ class KpcaResult(LearnerResult):
         The column that colours the picture.
     """
 
+    WORDS = OF_COMPONENTS
     components: int
     components_requested: int
     eigenvalues: tuple[float, ...]
@@ -157,6 +160,7 @@ class CcaResult(LearnerResult):
         Sets of training rows that no split parts; None where every row is on its own.
     """
 
+    WORDS = OF_COMPONENTS
     components: int
     components_requested: int
     correlation: float | None
@@ -260,6 +264,7 @@ class UnmixResult(LearnerResult):
         Sets of training rows that no split parts; None where every row is on its own.
     """
 
+    WORDS = OF_COMPONENTS
     components: int
     components_requested: int | None
     contrast: str

@@ -1,4 +1,4 @@
-"""Fitted learners in words: what all of them say alike, machines, ridge regressions, components and sources."""
+"""Fitted learners in words: what all of them say alike, machines and ridge regressions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from kerntest.report.summaries.words import ResultTable, name_list, number, perc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kerntest.report.results.component_record import ComponentAssociation
-
     # What has no text is not told.
     Lines: TypeAlias = Sequence[tuple[str, str | None]]
 
@@ -27,6 +25,8 @@ TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class
 CLASSES_SHOWN = 12
 LONGEST_NAME = 20
 GIVEN_UP = "in brackets: given up after fewer folds, or a first look; by chance that may be above the best"
+# Of more rows of a grid those beside the chosen one are shown, so many above and below.
+MOST_ROWS, ROWS_BESIDE = 10, 3
 # Seconds that given up cells must have saved to be told.
 LEAST_SAVED = 1.0
 
@@ -80,7 +80,7 @@ def learner_notes(result: records.LearnerResult) -> list[str]:
     return [visible(note) for note in (*notes, f"seed {provenance.seed}", words.run_note(provenance))]
 
 
-def _part_rows(result: records.LearnerResult) -> str:
+def part_rows(result: records.LearnerResult) -> str:
     """Return the rows that a result is judged on, such as "20 test rows"."""
     rows = result.n_train if result.judged_on == "train" else result.n_test
     return counted(rows, f"{PARTS[result.judged_on]} row")
@@ -111,7 +111,7 @@ def _trained_line(result: records.SvmResult | records.RidgeResult) -> tuple[str,
     return "training", None if result.judged_on == "train" else told
 
 
-def _numbers(headings: Iterable[str]) -> list[tuple[str, Literal["number"]]]:
+def number_columns(headings: Iterable[str]) -> list[tuple[str, Literal["number"]]]:
     """Return columns of numbers."""
     return [(heading, "number") for heading in headings]
 
@@ -124,13 +124,17 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
     texts = [words.Cell(text) for text in scores]
     texts[grid.chosen] = words.Cell(f"*{scores[grid.chosen]}", "chosen")
     values = [number(getattr(cell, grid.OPTION)) for cell in columns[0]]
+    chosen, told = grid.chosen % len(values), [f"tie rule: {grid.tie_rule}"]
+    near = [place for place in range(len(values)) if len(values) <= MOST_ROWS or abs(place - chosen) <= ROWS_BESIDE]
+    if more := len(values) - len(near):
+        told.insert(0, f"and {more:,} more: {either('--json', 'to_dict()')} has them")
     widths = [number(cells[0].bandwidth or cells[0].multiple, 3) for cells in columns]
     return [
         ResultTable(
-            ((grid.OPTION.rstrip("_"), "word"), *_numbers(widths)),
-            tuple((value, *texts[place :: len(values)]) for place, value in enumerate(values)),
+            ((grid.OPTION.rstrip("_"), "word"), *number_columns(widths)),
+            tuple((values[place], *texts[place :: len(values)]) for place in near),
             f"Grid, {called}, {option.replace('bandwidth', 'bandwidths')} across (* chosen):",
-            (f"tie rule: {grid.tie_rule}", *([GIVEN_UP] if given_up else [])),
+            (*told, *([GIVEN_UP] if given_up else [])),
             keep=widths[grid.chosen // len(values)],
         )
     ]
@@ -139,7 +143,7 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
 def svm_summary(result: records.SvmResult) -> words.Summary:
     """Return a fitted machine in words."""
     target, judged, grid = result.target, result.train if result.judged_on == "train" else result.test, result.grid
-    rows, lines, tables = _part_rows(result), [_cost_line(result)], list[ResultTable]()
+    rows, lines, tables = part_rows(result), [_cost_line(result)], list[ResultTable]()
     if target is not None:
         target = visible(target) + (f": {name_list(_in_order(result.classes))}" if result.classes else "")
     if grid is not None:
@@ -165,7 +169,7 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
 
 def svm_sentence(result: records.SvmResult) -> str:
     """Return how good a machine is, as a sentence, by what its options were chosen by."""
-    rows, grid, against, r2 = _part_rows(result), result.grid, "", result.r2
+    rows, grid, against, r2 = part_rows(result), result.grid, "", result.r2
     name = "accuracy" if grid is None or grid.score == "negative RMSE" else grid.score
     judged = result.train if result.test is None else result.test
     value = getattr(judged, records.SCORES[name], None)
@@ -287,7 +291,7 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     some = "" if importance.rows == result.n_test else f" drawn from {result.n_test:,}, by a bound on the work"
     heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows{some}:"
     left = f"and {more:,} more: {either('--json', 'to_dict()')} has them"
-    columns = _numbers(("lost" if accuracy else "rise", "+-"))
+    columns = number_columns(("lost" if accuracy else "rise", "+-"))
     return [ResultTable((("column", "name"), *columns), rows, heading, (left,) if more > 0 else ())]
 
 
@@ -320,7 +324,7 @@ def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[Resu
     for name, one in zip(names, classes, strict=True):
         shares = ("-" if value is None else f"{value:.3f}" for value in (one.precision, one.recall, one.f1))
         rows.append((name, f"{one.support:,}", *shares))
-    columns, heading = _numbers(("rows", "precision", "recall", "F1")), f"Classes, on the {PARTS[part]} rows:"
+    columns, heading = number_columns(("rows", "precision", "recall", "F1")), f"Classes, on the {PARTS[part]} rows:"
     left = (
         (f"and {more:,} more classes: {either('--json', 'to_dict()')} has all, with the confusion matrix",)
         if more
@@ -334,7 +338,7 @@ def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[Resu
         cells = (words.Cell(f"{line[place]:,}", "right" if row == place else "") for place in shown)
         counts.append((name, *cells))
     heading = "Confusion matrix, true classes down, predicted ones across:"
-    return [by_class, ResultTable((("", "name"), *_numbers(names)), tuple(counts), heading, lettered=True)]
+    return [by_class, ResultTable((("", "name"), *number_columns(names)), tuple(counts), heading, lettered=True)]
 
 
 CRITERIA = {
@@ -374,10 +378,15 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
 def ridge_sentence(result: records.RidgeResult) -> str:
     """Return how good a regression is, as a sentence."""
     judged, several = result.test or result.train, len(result.targets) > 1
-    rows, rmse, r2 = _part_rows(result), judged.rmse, judged.r2
+    rows, rmse, r2 = part_rows(result), judged.rmse, judged.r2
     if result.judged_on == "train" and result.loo_rmse is not None:
         rows = f"{left_out_rows(together=result.n_clusters is not None)},"
         rmse, r2 = result.loo_rmse, result.loo_r2
+        if result.grid is not None and result.grid.folds is not None and r2 is not None:
+            rows, score = f"rows left out in {result.grid.folds} folds", result.grid.best.score
+            # Of several targets it is relative to their spread; of one that follows from what leave-one-out explains of it.
+            r2 = 1.0 - (score**2 if several else (1.0 - r2) * (score / rmse) ** 2)
+            rmse = score
     if not several:
         return _error_sentence(rows, rmse, r2)
     explained = "unknown" if r2 is None else number(r2)
@@ -394,7 +403,7 @@ def _target_lines(result: records.RidgeResult) -> Lines:
     lines = []
     for fit in result.fits:
         judged = fit.test or fit.train
-        parts = [f"RMSE {number(judged.rmse)} on {_part_rows(result)}"]
+        parts = [f"RMSE {number(judged.rmse)} on {part_rows(result)}"]
         parts += [] if judged.r2 is None else [f"r2 {number(judged.r2)}"]
         if judged.coverage is not None:
             parts.append(f"intervals of {percent(result.interval)} hold {percent(judged.coverage)}")
@@ -404,7 +413,7 @@ def _target_lines(result: records.RidgeResult) -> Lines:
 
 def _single_lines(result: records.RidgeResult) -> Lines:
     """Return how good a regression of one target is: on test rows, left out, and on training rows."""
-    (fit,), left_out, rows = result.fits, left_out_rows(together=result.n_clusters is not None), _part_rows(result)
+    (fit,), left_out, rows = result.fits, left_out_rows(together=result.n_clusters is not None), part_rows(result)
     judged = fit.test or fit.train
     covered, of = (judged.coverage, rows) if judged.coverage is not None else (result.loo_coverage, left_out)
     loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
@@ -417,132 +426,3 @@ def _single_lines(result: records.RidgeResult) -> Lines:
         ("left out", f"RMSE {loo}"),
         _trained_line(result),
     ]
-
-
-# How sure a column must go with a component to be named, and how many are.
-CLEAR, NAMED = 0.3, 3
-# More components than this are left to --json.
-SHOWN = 12
-
-
-def kpca_summary(result: KpcaResult) -> words.Summary:
-    """Return components in words: eigenvalues, shares of the variance, and the columns that each component goes with."""
-    # 100 only where it is so, as in the sentence.
-    rows, together, most = [], 0.0, 100.0 if result.explained == 1.0 else 99.9
-    for place, (value, ratio) in enumerate(zip(result.eigenvalues, result.explained_variance_ratio, strict=True)):
-        together += ratio
-        shares = [f"{min(100 * share, most):.1f}" for share in (ratio, together)]
-        rows.append((f"pc{place + 1}", number(value), *shares, _goes_with(result.associations, place)))
-    more, numbers = len(rows) - SHOWN, _numbers(("eigenvalue", "% of variance", "together"))
-    left = (
-        (f"and {more:,} more, in all {percent(result.explained)}: {either('--json', 'to_dict()')} has them",)
-        if more > 0
-        else ()
-    )
-    table = ResultTable(
-        (("component", "word"), *numbers, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Components:", left
-    )
-    title = "Principal components" if result.kernel == "linear" else "Kernel principal components"
-    return learner_summary(result, title, [("solver", result.solver)], kpca_sentence(result), tables=(table,))
-
-
-def kpca_sentence(result: KpcaResult) -> str:
-    """Return how much of the variance the components explain, as a sentence."""
-    where = "" if result.kernel == "linear" else " in feature space"
-    verb = "explains" if result.components == 1 else "explain"
-    return f"{counted(result.components, 'component')} {verb} {percent(result.explained)} of the variance{where}."
-
-
-def _goes_with(associations: Sequence[ComponentAssociation], component: int) -> str:
-    """Return the columns that go clearly with a component, the clearest first, with their correlation."""
-    values = [(one.values[component] or 0.0, one.column) for one in associations]
-    clear = sorted((one for one in values if abs(one[0]) >= CLEAR), key=lambda one: -abs(one[0]))
-    return ", ".join(f"{visible(column)} ({value:.2f})" for value, column in clear[:NAMED]) or "-"
-
-
-def cca_summary(result: CcaResult) -> words.Summary:
-    """Return canonical correlations in words: on rows held out beside the training rows, and the columns of each function."""
-    tested, number_of = result.n_test > 0, ("left out", "training")
-    headings = _numbers(("test", *number_of) if tested else number_of)
-    rows = []
-    for place, pair in enumerate(result.pairs):
-        values = [*([pair.test] if tested else []), pair.left_out, pair.train]
-        goes = [_goes_with(one, place) for one in (result.associations_x, result.associations_y)]
-        told = f"x: {goes[0]}; y: {goes[1]}"
-        rows.append((str(place + 1), *("-" if one is None else f"{one:.3f}" for one in values), told))
-    more = len(rows) - SHOWN
-    left = (f"and {more:,} more: {either('--json', 'to_dict()')} has them",) if more > 0 else ()
-    table = ResultTable(
-        (("pair", "word"), *headings, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Correlations:", left
-    )
-    how = f", chosen from {len(result.lambdas):,} by {result.folds} folds" if result.lambdas else ", as given"
-    if result.folds and result.pairs[0].left_out is None:
-        # None was chosen: without some fold there was no pair.
-        how = ""
-    lines = [
-        ("x", name_list(result.columns_x)),
-        ("y", name_list(result.columns_y)),
-        ("lambda", f"{number(result.lambda_)} of the variance of each side{how}"),
-    ]
-    title = "Canonical correlations" if result.kernel_x.endswith("linear") else "Kernel canonical correlations"
-    return learner_summary(result, title, lines, cca_sentence(result), tables=(table,))
-
-
-def cca_sentence(result: CcaResult) -> str:
-    """Return how the first pair goes together on rows that it was not fitted to, as a sentence."""
-    if result.correlation is None:
-        why = "without those of a fold there is no pair" if result.folds else "there are too few to hold out"
-        told = f"{number(result.pairs[0].train)} on the training rows, which says nothing: {why}"
-        return f"Functions of x and of y have correlation {told}."
-    p_value = "" if result.p_value is None else f" (p = {number(result.p_value, 2)})"
-    rows = _part_rows(result) if result.n_test else f"rows left out in {result.folds} folds"
-    if result.correlation <= 0:
-        return f"No function of x goes with one of y on {rows}{p_value}."
-    return f"A function of x and one of y have correlation {number(result.correlation, 3)} on {rows}{p_value}."
-
-
-def unmix_summary(result: UnmixResult) -> words.Summary:
-    """Return sources in words: their shares of the variance, their shapes, and the columns that each goes with."""
-    rows = [
-        (
-            one.name,
-            f"{100 * one.variance_ratio:.1f}",
-            f"{one.skewness:.2f}",
-            f"{one.kurtosis:.2f}",
-            _goes_with(result.associations, place),
-        )
-        for place, one in enumerate(result.sources)
-    ]
-    more, numbers = len(rows) - SHOWN, _numbers(("% of variance", "skewness", "kurtosis"))
-    left = (f"and {more:,} more: {either('--json', 'to_dict()')} has them",) if more > 0 else ()
-    table = ResultTable(
-        (("source", "word"), *numbers, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Sources:", left
-    )
-    state, contrast = "" if result.converged else "NOT ", "HSIC" if result.contrast == "hsic" else "likelihood"
-    starts = f", the best of {result.restarts + 1:,} searches" if result.restarts else ""
-    lines: list[tuple[str, str | None]] = [
-        ("solver", f"{contrast}, {state}converged after {counted(result.iterations, 'step')}{starts}"),
-    ]
-    for part, name in ((result.train, "training rows"), (result.test, "test rows")):
-        if part is not None:
-            p_value = "" if part.p_value is None else f", p = {number(part.p_value, 2)}"
-            after = f"{number(part.hsic_before)} of columns, {number(part.hsic_after)} of sources{p_value}"
-            lines.append(("HSIC" if part is result.train else "", f"{after} (mean over pairs, {part.n:,} {name})"))
-    return learner_summary(result, "Independent components", lines, unmix_sentence(result), tables=(table,))
-
-
-def unmix_sentence(result: UnmixResult) -> str:
-    """Return how independent sources are, as a sentence."""
-    judged = result.test or result.train
-    before, after, rows = judged.hsic_before, max(judged.hsic_after, 0.0), _part_rows(result)
-    less = (
-        f"{percent(after / before)} of the HSIC of the columns is left"
-        if before > 0
-        else "the columns were independent"
-    )
-    if judged.p_value is None:
-        return f"{result.components:,} sources: {less}, on the rows that they were fitted to."
-    p_value = f"(p = {number(judged.p_value, 2)})"
-    if judged.p_value > 0.05:
-        return f"{result.components:,} sources could be independent on {rows} {p_value}."
-    return f"{result.components:,} sources still depend on each other on {rows} {p_value}: {less}."
