@@ -10,6 +10,7 @@ import shutil
 import signal
 import stat
 import sys
+import textwrap
 import threading
 import time
 import unicodedata
@@ -22,7 +23,7 @@ from typing import IO, Any
 
 import click
 
-from kerntest.cli.manual import DocumentedGroup
+from kerntest.cli.manual import DocumentedCommand, DocumentedGroup
 from kerntest.cli.options import see_help
 from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, called_elsewhere, suggest
 from kerntest.report.summaries.words import visible
@@ -48,7 +49,10 @@ _LONG_QUOTE = re.compile(r"(['\"])((?:(?!\1).){60})(?:(?!\1).){141,}\1")
 
 
 def say(text: str, *, label: str = "") -> None:
-    """Write one message to stderr."""
+    """Write one message to stderr; on a terminal one with a label is broken between words, never inside one."""
+    if label and is_terminal(sys.stderr):
+        broken = textwrap.wrap(f"{label}: {text}", terminal_width(), break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(broken).removeprefix(f"{label}:").lstrip()
     if label and uses_colour(sys.stderr):
         label = click.style(f"{label}:", fg=COLOURS.get(label), bold=True)
     elif label:
@@ -232,7 +236,10 @@ def _from_click(error: click.ClickException) -> KerntestError:
     message = error.format_message().strip().replace("requires an argument", "needs a value")
     if message.startswith("Got unexpected extra argument"):
         see = f"quote names that contain blanks, and globs; {see}"
-    where = {"value": error.option_name} if isinstance(error, click.BadOptionUsage) else None
+    where = None
+    if isinstance(error, click.BadOptionUsage):
+        where = {"value": error.option_name}
+        see = ctx.command.about(ctx, error.option_name) if isinstance(ctx.command, DocumentedCommand) else see
     return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=see, where=where)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import field
 from importlib import import_module
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kerntest import __version__
+from kerntest.cli.options import Value
 from kerntest.dataclass import dataclass
 from kerntest.errors import UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 EXIT_CODES = {
     "0": "the command ran; a gate, if one was asked for, passed",
@@ -27,6 +29,7 @@ EXIT_CODES = {
     "130": "interrupted with Ctrl-C; 143 terminated, 129 hung up: all leave files as they were",
     "141": "the standard output was closed by its reader",
 }
+_SENTENCE = re.compile(r"\.(?=\s|$)")
 # What most commands read.
 DATA = "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."
 
@@ -61,10 +64,25 @@ class DocumentedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line; every error knows of which command it is, which click's do not all."""
         try:
+            self._check_values(ctx, args)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
+
+    def _check_values(self, ctx: click.Context, args: Sequence[str]) -> None:
+        """Refuse another option in the place of a value."""
+        options = {name: one for one in self.params if isinstance(one, click.Option) for name in one.opts}
+        for word, after in pairwise(takewhile("--".__ne__, args)):
+            if after in options and word in options and not options[word].is_flag and not options[word].count:
+                raise click.BadOptionUsage(word, f"Option {word!r} requires an argument.", ctx=ctx)
+
+    def about(self, ctx: click.Context, name: str) -> str:
+        """Return how an option is written and what it is for, in a sentence."""
+        param = next(one for one in self.params if name in one.opts)
+        written, told = (isinstance(param, click.Option) and param.get_help_record(ctx)) or (name, "")
+        form = f" takes {param.type.form}" if isinstance(param.type, Value) else ""
+        return f"`{written}`{form}: {_SENTENCE.split(told)[0]}"
 
     def subcommands(self) -> dict[str, str]:
         """Return the names of the commands in a group and what each does, without loading them."""

@@ -67,6 +67,21 @@ def test_width(monkeypatch):
     assert terminal_width() == 40
 
 
+def test_what_is_long_is_broken_between_words_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    error = DataError("payment 2 " * 12, hint="--exclude delivery_hours,payment leaves the columns out " * 3)
+    for screen, most in ((Terminal(), 50), (io.StringIO(), 1000)):
+        monkeypatch.setattr(sys, "stderr", screen)
+        report(error, as_json=False)
+        lines = without_colours(screen.getvalue()).splitlines()
+        assert max(map(len, lines)) <= most
+        assert (len(lines) > 2) is (most == 50)
+        told = " ".join(line.strip() for line in lines)
+        assert told.startswith("error: payment 2 payment 2 ")
+        assert told.count("hint: --exclude delivery_hours,payment leaves") == 1
+        assert told.count("--exclude delivery_hours,payment leaves") == 3
+
+
 def test_a_closed_stderr_is_no_reason_to_fail(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     say("nobody hears this")

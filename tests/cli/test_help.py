@@ -31,6 +31,23 @@ def test_every_command_and_every_option_has_its_help(command):
         assert found.short_help
 
 
+@pytest.mark.parametrize("command", list(group.homes))
+def test_an_option_without_its_value_is_told_what_it_takes(kerntest, command):
+    for parameter in group.documented()[command].params:
+        if not isinstance(parameter, click.Option):
+            continue
+        name = max(parameter.opts, key=len)
+        words = [[f"{name}=yes"]] if parameter.is_flag else [[name], [name, name, "1"]]
+        for given in words:
+            outcome = kerntest(command, "no.csv", *given)
+            assert outcome.code == 2
+            told = "does not take a value" if parameter.is_flag else "needs a value"
+            assert f"option '{name}' {told}" in outcome.err
+            hint = outcome.err.split("hint")[1]
+            assert f"{name} {parameter.metavar or ''}".rstrip() in hint
+            assert len(hint) > len(name) + 20
+
+
 def test_help_shows_defaults_topics_and_exit_codes(kerntest):
     text = kerntest("mmd", "--help").out
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
