@@ -20,7 +20,7 @@ from kerntest.kernels.elementary import Gaussian
 from kerntest.kernels.text import is_additive, plain
 from kerntest.matrices import factor
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, TOLERANCE, expected_rank
-from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
+from kerntest.matrices.passes import HELD_ENTRIES, kept_together, plan_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -234,7 +234,7 @@ def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Seque
     """Return the sums of pairs of matrices over all shifts, as `TwoVariables` goes."""
     n, single = len(sides[0][0]), len(pairs) == 1
     circle = shifts.circle_length(n)
-    orders, count = shifts.orders_needed(permutations, circle), len(plan_blocks(circle, n - circle))
+    orders = shifts.orders_needed(permutations, circle)
     known = [_ranks(*side, single=single) for side in sides]
     finite = (
         [{place: ends[end] for place, ends in some.items() if ends[end] <= factor.MOST_OF_SUM * n} for some in known]
@@ -242,8 +242,8 @@ def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Seque
     )
     (low, *helds, _), (high, other, lined) = (_by_shifts(sides, pairs, orders, ranks) for ranks in finite)
     helds.append(other)
-    lags = f"a block of lags at a time, {count:,} block{'' if count == 1 else 's'}"
-    what = f"{counted} {lags if lined else 'as products of few columns'}, under {orders * circle:,} cyclic relabellings"
+    way = "a block of lags at a time" if lined else "as products of few columns"
+    what = f"{counted} {way}, under {orders * circle:,} cyclic relabellings"
     # Factors may take more than lines, in less time.
     most, least = (lambda threads, of=of: of(held(threads) for held in helds) for of in (max, min))
     return Step(what, most, low, high, least)
@@ -272,7 +272,7 @@ def _by_shifts(
     each, transformed = sum(needed[pair] for pair in correlated), shifts.transform_work(circle)
     works = [added({"fft": transformed, "entry": 3.0}, times=each * orders * n)]
     works.append({"entry": PAIRED_ENTRIES * len(lined) * orders * n**2 / 2})
-    columns, terms_kept = 0.0, 0
+    columns, kept = 0.0, 1
     for side, ((points, kernels), own, times) in enumerate(zip(sides, ranks, (1, orders), strict=True)):
         for place, rank in own.items():
             works += [_factor(rank, kernels[place], points), {"product": rank**2 * n, "spectrum": rank**3}]
@@ -286,7 +286,7 @@ def _by_shifts(
             "fft": transformed * len(places),
         }
         works.append(added(work_of_values(whole, points), line, times=times * n**2 / 2))
-        terms_kept = max([terms_kept, *(len(terms(one)) for one in whole if len(whole) > 1)])
+        kept = max(kept, kept_together(whole) if whole else 1)
         # Transforms of those that are correlated, beside all factors.
         columns += (
             sum(own.values())
@@ -296,12 +296,9 @@ def _by_shifts(
     first, second = (len({pair[side] for pair in lined}) for side in (0, 1))
 
     def held(threads: int) -> float:
-        """Return the bytes of factors, and of lines: distances and values of each term of a block are kept for the kernels of a side."""
+        """Return the bytes of factors, and of lines."""
         bytes_ = sum(derived_bytes(*side) for side in sides) + 8.0 * n * columns
-        if not lined:
-            return bytes_
-        lines = max(block.count for block in plan_blocks(circle, n - circle))
-        return bytes_ + 16.0 * terms_kept * circle * lines * threads + shifted_bytes(n, first, second, orders, threads)
+        return bytes_ + shifted_bytes(n, first, second, orders, threads, kept=kept) if lined else bytes_
 
     return added(*works), held, bool(lined)
 
@@ -419,15 +416,15 @@ def own_bytes(designed: BlockedRows, kernels: Sequence[Kernel], permutations: in
     return 8.0 * blocks * (together * blocks + max(under_way * together * blocks, vectors))
 
 
-def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int) -> float:
-    """Return the bytes that sums over shifts take, as `shift_sums` goes.
+def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int, *, kept: int) -> float:
+    """Return the bytes that sums over shifts take, as `shift_sums` goes, of which so many matrices are kept for those of a side.
 
     Transforms of the second side are held for some orders, of the first where it multiplies all at once.
     """
     circle, stacked = shifts.circle_length(n), first >= shifts.MANY and second * orders >= shifts.MANY
-    lines = max(block.count for block in plan_blocks(circle, n - circle, first + second if stacked else 1))
+    lines = max(block.count for block in plan_blocks(circle, n - circle, max(kept, first + second if stacked else 1)))
     together = second * min(orders, max(1, shifts.HELD_ENTRIES // (second * circle * lines)))
-    blocks = BLOCK_SHARE * threads * ((2 + first if stacked else 3) + together) * lines * circle
+    blocks = BLOCK_SHARE * threads * ((2 + first if stacked else 3) + together + kept) * lines * circle
     spectra = (threads + UNDER_WAY) * first * together * circle
     return 8.0 * (blocks + spectra + SUMS * first * second * orders * circle)
 

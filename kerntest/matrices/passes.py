@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, Progress, enough_for, of_triangle
+from kerntest.kernels.algebra import terms
 from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Pairs, Points, left_factor, right_factor
 
 if TYPE_CHECKING:
@@ -197,6 +198,11 @@ class Block:
         """
         once = (0, circle // 2) if circle % 2 == 0 else (0,)
         return [lag - self.start for lag in once if self.kind == "lags" and 0 <= lag - self.start < self.count]
+
+
+def kept_together(kernels: Sequence[Kernel]) -> int:
+    """Return how many matrices are held while lines of these kernels are made: distances and values of each term, which they share."""
+    return 2 * max(len(terms(kernel)) for kernel in kernels) if len(kernels) > 1 else 1
 
 
 def plan_blocks(circle: int, fixed: int, held: int = 1) -> list[Block]:
@@ -399,6 +405,7 @@ class KernelStack:
         self.sources, self.orders, self.circle, self.n = sources, orders, circle, len(orders[0])
         self.hollow, self.centred_by_rows = hollow, centred_by_rows
         self.members = sum(len(kernels) for _, kernels in sources)
+        self.kept = max(kept_together(kernels) for _, kernels in sources)
         self.laid = [[LaidOut(points.take(order), circle) for points, _ in sources] for order in orders]
 
     def sent(self, engine: Engine) -> KernelStack:

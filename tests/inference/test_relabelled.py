@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import naive
 import numpy as np
@@ -158,6 +159,17 @@ def test_matrices_are_stacked_where_there_are_many_on_both_sides(monkeypatch, fi
     members = itertools.product(*([kernel_of(text) for text in texts[:count]] for count in (first, second)))
     two_variables(mixed_points(12, 1), mixed_points(12, 2), tuple(members), "biased", at_least=12 * orders)
     assert used == [stacked]
+
+
+def test_shifts_hold_few_lines_of_kernels_of_many_columns():
+    """Kernels of one side share the values of each of 60 columns, of which 128 lines would take 141 MB."""
+    x = np.random.default_rng(0).normal(size=(1200, 60))
+    tracemalloc.start()
+    try:
+        hsic_test(x, x[:, :2] ** 2, kernel_x="additive", bandwidth=[1.0, 2.0], threads=1, permutations=1000)
+        assert tracemalloc.get_traced_memory()[1] < 1.3 * 8 * passes.HELD_ENTRIES
+    finally:
+        tracemalloc.stop()
 
 
 def test_progress_of_shifts_covers_all_passes(monkeypatch):

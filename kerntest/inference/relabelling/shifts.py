@@ -171,7 +171,8 @@ def shift_sums(
     matrices = second.members * orders
     stacked = min(first.members, matrices) >= MANY
     stacked &= (first.members + 2) * (matrices + 2) <= TOGETHER * len(wanted) * orders
-    blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
+    together = first.members + second.members if stacked else 1
+    blocks = plan_blocks(circle, n - circle, max(together, first.kept, second.kept))
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
     engine = enough_for(engine, (first.members + matrices) * n * circle / 2)
