@@ -233,8 +233,10 @@ class RidgePath:
             vectors, roots = self.vectors[rows], self.roots[rows]
             if not self.spectrum.complete:
                 rest = np.eye(len(rows)) - vectors @ vectors.T - np.outer(roots, roots) / self.weights.sum()
-            for place, share in enumerate(shares.T):
-                yield rows, place, (vectors * share) @ vectors.T + rest
+            for place, root in enumerate(np.sqrt(shares.T)):
+                half = vectors * root
+                # Of one array: half as many steps.
+                yield rows, place, half @ half.T + rest
 
     def squared_errors(self, residuals: Array) -> Array:
         """Return the weighted mean square of residuals (n, T, L) for each target and lambda, shape (T, L)."""
