@@ -63,6 +63,29 @@ def test_a_panel_is_of_cases_in_numbers_or_in_words_with_a_year_or_in_order():
     assert named(table.assign(person=table.person[::-1].to_numpy()).drop(columns="year")) == "person"
 
 
+def test_numbers_in_no_order_name_cases_if_a_design_gives_them_and_their_order_says_nothing():
+    rng = np.random.default_rng(7)
+    table, order = panel().drop(columns="year"), rng.permutation(240)
+    assert named(table.iloc[order]) == "person"
+    assert named(table.iloc[order], x=["wage"], y=["hours"]) == "person"
+    assert named(table.iloc[order[rng.random(240) < 0.6]]) is None
+    told = "rows with the same 'person' are alike, and the test takes rows for independent: cluster='person' relabels"
+    arm = np.repeat(rng.permutation(30) < 15, 8)[order]
+    shuffled = table.iloc[order].assign(arm=np.where(arm, "a", "b"), wage=lambda rows: rows.wage + arm)
+    for columns in (None, "wage", "wage,hours"):
+        assert [one for one in mmd_test(shuffled, by="arm", columns=columns).warnings if told in one]
+    # Doses, years and grids have as many rows each, too; but neighbouring ones are alike, or nothing follows them.
+    dose = np.tile(np.arange(20), 12)
+    for value in (0.2 * dose, np.sin(dose / 3.0), np.zeros(240)):
+        assert named(pd.DataFrame({"dose": dose, "y": value + rng.normal(size=240)}).iloc[order]) is None
+    year = np.tile(np.arange(1990, 2010), 12)
+    shocks = pd.DataFrame({"year": year, "y": rng.normal(size=20)[dose] + 0.3 * rng.normal(size=240)})
+    assert named(shocks) is None
+    assert named(shocks.assign(year=year - 1990)) == "year"
+    # Numbers with fractions are measured.
+    assert named(table.iloc[order].assign(person=lambda rows: rows.person + 0.5)) is None
+
+
 def test_what_only_looks_like_cases_is_none():
     rng = np.random.default_rng(2)
     assert named(town()) is None

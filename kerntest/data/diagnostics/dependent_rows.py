@@ -5,13 +5,15 @@ A column names cases if it has several rows of each level, which are alike in ot
 * it is a text, or numbers of which equal ones stand together; and, where asked,
 * with another column, such as a year, it tells all rows apart although by chance many would be equal in both;
 * or it is a text with as many rows of each level, nearly, as chance would hardly draw: a design has chosen them;
-* or it is whole numbers in order, and rows of one are alike as those of the next one are not: not so if order means something.
+* or it is whole numbers, in order or with such numbers of rows but no years, and rows of one are alike as those of the next one
+  are not: not so if order means something.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,18 +52,18 @@ def case_columns(
     used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
     looked = [column.take(first) for column in columns if column.is_category or not _runs(column)]
     plain, known = [column.take(first) for column in table.columns if column.problem is None], dict[str, Any]()
-    for column in plain:
-        levels = _cases(column)
-        if levels is None:
-            continue
-        told_apart = _tells_rows_apart(column, levels, plain, known) or (column.is_category and _chosen(levels))
-        in_order = (
+    # Numbers in no order may be what is measured of cases that another column names.
+    for loose, levels, column in sorted(filter(None, map(_cases, plain)), key=itemgetter(0)):
+        told_apart = not loose and (
+            _tells_rows_apart(column, levels, plain, known) or (column.is_category and _chosen(levels))
+        )
+        in_order = loose or (
             not told_apart and column.kind == "number" and NumberFacts.of(column.values[~column.missing]).counts_cases
         )
         # Levels of one column within those of another are no wonder unless these name cases.
         others = [one for one in looked if one.name != column.name and (told_apart or not one.is_category)]
         if told_apart or in_order or (not sure and column.name not in used):
-            ordered = in_order and (sure or column.name in used)
+            ordered = in_order and (sure or loose or column.name in used)
             alike = {*_alike(column, levels, others, in_order=ordered)}
             # What is tested itself is the same in all rows of a case.
             if alike := alike | ({column.name} & used if itself and told_apart else set()):
@@ -81,27 +83,42 @@ def _runs(column: Column) -> bool:
     return len(present) > 0 and (facts := NumberFacts.of(present)).runs and facts.up + facts.down > 0
 
 
-def _cases(column: Column) -> NDArray[np.intp] | None:
-    """Return the case of each row that names one, if a column may name cases."""
+def _cases(column: Column) -> tuple[bool, NDArray[np.intp], Column] | None:
+    """Return whether numbers name cases in no order, the case of each row that names one, and the column, if it may name any."""
     present = column.values[~column.missing]
     if len(present) < FEWEST_OF_CASE * FEWEST_CASES:
         return None
     changes = int(np.count_nonzero(present[1:] != present[:-1]))
-    # Of most columns of numbers this says that equal ones are not next to each other.
-    if not column.is_category and changes > len(present) / FEWEST_OF_CASE:
+    named = column.is_category or (column.kind == "number" and bool((present == np.floor(present)).all()))
+    # Of most columns of numbers this says that they are no names.
+    if not named and changes > len(present) / FEWEST_OF_CASE:
         return None
     # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
-    _, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
-    together = column.is_category or changes == len(counts) - 1
-    return levels if together and FEWEST_CASES <= len(counts) <= len(present) / FEWEST_OF_CASE else None
+    values, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
+    if not FEWEST_CASES <= len(counts) <= len(present) / FEWEST_OF_CASE:
+        return None
+    loose = not column.is_category and changes != len(counts) - 1
+    if loose and not (named and _chosen(levels) and not YEARS[0] <= values[0] <= values[-1] <= YEARS[1]):
+        return None
+    return loose, levels, column
 
 
 def _chosen(levels: NDArray[np.intp]) -> bool:
-    """Say whether numbers of rows of each level are more equal than chance makes them, by the dispersion test of Poisson."""
-    from scipy.special import chdtr  # noqa: PLC0415 - few tables have such a column
+    """Say whether numbers of rows of each level are more equal than chance makes them, by the dispersion test of Poisson.
 
+    Below its mean the distribution function of chi-square is x^f e^-x / f! (1 + x / (f + 1) + ...), of half of each: no scipy.
+    """
     sizes = np.bincount(levels)
-    return float(chdtr(len(sizes) - 1, float(np.square(sizes - sizes.mean()).sum()) / sizes.mean())) < IMPROBABLE
+    free, x = 0.5 * (len(sizes) - 1), 0.5 * float(np.square(sizes - sizes.mean()).sum()) / float(sizes.mean())
+    if not 0.0 < x < free:
+        return x == 0.0
+    term = total = 1.0
+    for step in range(1, 1000):
+        term *= x / (free + step)
+        total += term
+        if term < 1e-6 * total:
+            break
+    return math.exp(free * math.log(x) - x - math.lgamma(free + 1.0)) * total < IMPROBABLE
 
 
 def _tells_rows_apart(
