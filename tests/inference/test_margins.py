@@ -349,6 +349,24 @@ def test_the_shift_is_found_as_often_as_is_said(options):
     assert powers[0.75] < powers[1.25]
 
 
+def test_the_shift_of_clusters_is_found_as_often_as_is_said():
+    """Ten clusters of 24 rows on either side, half of the variance between them: a part of few would not tell it."""
+
+    def clustered(seed, shift=0.0):
+        rng, cluster = np.random.default_rng(seed), np.repeat(np.arange(20), 24)
+        values = (rng.normal(size=(20, 2))[cluster] + rng.normal(size=(480, 2))) / np.sqrt(2.0)
+        values[:240, 0] += shift
+        frame = pd.DataFrame(values, columns=["u", "v"]).assign(case=cluster, arm=np.where(cluster < 10, "a", "b"))
+        return mmd_test(frame, by="arm", cluster="case", columns=["u", "v"])
+
+    claimed = [clustered((15, k)).smallest_shift for k in range(8)]
+    shift = float(np.median([one.standard_deviations for one in claimed if one is not None]))
+    powers = {factor: sum(clustered((16, k), factor * shift).reject for k in range(40)) for factor in (0.6, 1.25)}
+    assert bdtrc(powers[0.6] - 1, 40, 0.8) > FALSE_ALARM
+    assert bdtr(powers[1.25], 40, 0.8) > FALSE_ALARM
+    assert powers[0.6] < powers[1.25]
+
+
 def test_an_mmd_that_no_samples_have_is_no_margin():
     data = normals(40, 2, seed=3)
     for name, never in (("margin", "exceed"), ("min_effect", "reach")):

@@ -43,8 +43,10 @@ POWER = 0.8
 PAIRS, FEWEST, MOST = 10**7, 60, 1000
 # Rows of each sample that tell which shift has an MMD, halvings that find it, and standard deviations beyond which none has.
 FEW_MOVED, BISECTIONS, FARTHEST_SHIFT = 300, 10, 100.0
-# Rows of each sample of a part of the rows, least and most: an eighth of all, and relabellings of them.
+# Rows of each sample of a part of the rows, least and most: an eighth of all, and relabellings of them. Of clusters so many at
+# least, for as many rows as that may take: fewer do not tell how much they vary.
 PART, RELABELLINGS, MOST_RELABELLINGS = (80, 400), 400, 4000
+CLUSTERS, ROWS_OF_CLUSTERS = 40, 800
 # A column in which values are tied has fewer different ones than this share of its rows.
 TIED = 0.8
 # Rows that tell whether a kernel is one of differences.
@@ -189,7 +191,7 @@ def _relabellings(alpha: float) -> int:
 def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float) -> Step:
     """Return what the size of a difference takes, or the shift that would have been found: one or the other."""
     n, count = len(sample.points), float(len(kernels))
-    s = float(min(2 * min(max(n // 8, PART[0]), PART[1]), n))
+    s = float(min(2 * _size_of_part(sample, n), n))
     _, units, _, chosen = drawn_units(sample, seed)
     blocks = min(s, BLOCKS, float(units.max()) + 1.0)
     products = count * _relabellings(alpha) * blocks
@@ -291,9 +293,17 @@ def _forms(left: Array, matrices: Sequence[Array], *right: Array) -> list[Array]
     return [np.stack([np.einsum("gb,gb->g", one, other) for one in products]) for other in right]
 
 
+def _size_of_part(rows: Variable, n: int) -> int:
+    """Return how many rows of each sample are moved, of n in both; of a design those of enough whole units."""
+    most, design = min(max(n // 8, PART[0]), PART[1]), getattr(rows, "design", None)
+    if design is None or design.n_units is None:
+        return most
+    return max(most, min(CLUSTERS * len(design.units) // design.n_units, ROWS_OF_CLUSTERS))
+
+
 def _part(rows: Variable, sizes: Sequence[int], seed: int) -> Sample:
     """Return a part of the rows as two samples, with whole units of a design; rows that tell of no sample as two at random."""
-    most = min(max(sum(sizes) // 8, PART[0]), PART[1])
+    most = _size_of_part(rows, sum(sizes))
     rng = np.random.default_rng((seed, STREAM))
     if not isinstance(rows, Sample):
         n_x, n_y = (min(size, most, len(rows.points) // 2) for size in sizes)
