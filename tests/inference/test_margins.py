@@ -350,12 +350,12 @@ def test_the_shift_is_found_as_often_as_is_said(options):
 
 
 def test_the_shift_of_clusters_is_found_as_often_as_is_said():
-    """Ten clusters of 24 rows on either side, half of the variance between them: a part of few would not tell it."""
+    """Ten clusters of 30 rows on either side, a third of the variance between them: a part of few would not tell it."""
 
     def clustered(seed, shift=0.0):
-        rng, cluster = np.random.default_rng(seed), np.repeat(np.arange(20), 24)
-        values = (rng.normal(size=(20, 2))[cluster] + rng.normal(size=(480, 2))) / np.sqrt(2.0)
-        values[:240, 0] += shift
+        rng, cluster = np.random.default_rng(seed), np.repeat(np.arange(20), 30)
+        values = 0.7 * rng.normal(size=(20, 2))[cluster] + rng.normal(size=(600, 2))
+        values[:300, 0] += shift * np.sqrt(1.49)
         frame = pd.DataFrame(values, columns=["u", "v"]).assign(case=cluster, arm=np.where(cluster < 10, "a", "b"))
         return mmd_test(frame, by="arm", cluster="case", columns=["u", "v"])
 

@@ -295,7 +295,7 @@ def _forms(left: Array, matrices: Sequence[Array], *right: Array) -> list[Array]
 
 def _size_of_part(rows: Variable, n: int) -> int:
     """Return how many rows of each sample are moved, of n in both; of a design those of enough whole units."""
-    most, design = min(max(n // 8, PART[0]), PART[1]), getattr(rows, "design", None)
+    most, design = min(max(n // 8, PART[0]), PART[1]), rows.design if isinstance(rows, Sample) else None
     if design is None or design.n_units is None:
         return most
     return max(most, min(CLUSTERS * len(design.units) // design.n_units, ROWS_OF_CLUSTERS))
