@@ -58,6 +58,8 @@ JUDGED, FEATURE_ARRAYS = 3.0, 8.0
 SWEEPS, CLIMBS, DESCENTS, RELABELLED = (3.5, 11.0), (1.0, 100.0), (5.0, 30.0), 100.0
 # Columns of features that each source has, with copies, by the likelihood and by HSIC: long tails take more.
 SOURCE_COLUMNS = (10.0, 50.0), (80.0, 340.0)
+# Calls of numpy for a group of rows that is left out, for each lambda.
+CALLS_OF_GROUP = 80.0
 # Bytes for each entry of a matrix that is decomposed.
 DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
 # Cubes of the landmarks of canonical pairs, of which each side has two eigendecompositions; arrays of them that are held.
@@ -182,19 +184,31 @@ def cost_of_ridge(
     chosen_on: int,
     direct: bool,
     held: float,
+    left_out: Array,
 ) -> Cost:
-    """Return the cost of ridge regression over some kernels and lambdas; unless it is `direct`, of conjugate gradients on features."""
+    """Return the cost of ridge regression over some kernels and lambdas; unless it is `direct`, of conjugate gradients on features.
+
+    Each lambda is judged by groups that are such shares of the rows, if any.
+    """
     n, widest = float(len(points)), 0.0
     total: list[Work] = []
+
+    def judged(rank: float) -> Work:
+        sizes = n * left_out
+        products, entries = sizes**2 * (rank + sizes / 3) / 2, 8.0 * sizes**2
+        work = {"product": float(products.sum()), "entry": float(entries.sum()), "call": CALLS_OF_GROUP * len(sizes)}
+        return added(work, times=lambdas)
+
     if features is not None:
         size, made = _of_features(features, kernels[0], points)
         size = min(size, int(n))
         step = f"{size:,} features of {len(points):,} rows"
         if direct:
-            each = added(made, {"product": 10.0 * size**2, "entry": JUDGED * lambdas * size}, times=n * len(kernels))
+            each = added(made, {"product": 10.0 * size**2, "entry": JUDGED * lambdas * size}, times=n)
+            each = added(each, judged(size), times=len(kernels))
             return _cost("features", step, each, each, FEATURE_ARRAYS * 8 * n * size)
         some = points.take(slice(0, chosen_on)) if isinstance(points, Points) else points[:chosen_on]
-        told: Any = {"lambdas": lambdas, "chosen_on": chosen_on, "direct": direct, "held": 0.0}
+        told: Any = {"lambdas": lambdas, "chosen_on": chosen_on, "direct": direct, "held": 0.0, "left_out": left_out}
         chosen = added(cost_of_ridge(kernels, some, features=None, **told).work[0], {"spectrum": 2.0 * size**3})
         once = added(of_values(kernels[0], points), {"product": 4.0}, times=n * size)
         low, high = (added(chosen, added(once, times=times)) for times in STEPS)
@@ -202,6 +216,7 @@ def cost_of_ridge(
     for kernel in kernels:
         rank = n if kernel is None or not isinstance(points, Points) else _thin_rank(kernel, points)
         widest, values = max(widest, rank), of_values(kernel, points)
+        total.append(judged(rank))
         if rank < n:
             total.append(added(values, {"product": 30.0 * rank, "entry": 20.0 + JUDGED * lambdas}, times=n * rank))
             continue

@@ -258,9 +258,10 @@ def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
     """Return after how many columns no diagonal has more than such a share left. Cost: O(n^2 r) time, O(n^2) memory."""
     from scipy.linalg.lapack import dpstrf  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
 
-    matrix = kernel(points)
-    least = max(tolerance, len(points) * np.finfo(np.float64).eps) * float(matrix.diagonal().max())
-    return int(dpstrf(matrix, tol=least, lower=1)[2])
+    with one_blas_thread():
+        matrix = kernel(points)
+        least = max(tolerance, len(points) * np.finfo(np.float64).eps) * float(matrix.diagonal().max())
+        return int(dpstrf(matrix, tol=least, lower=1)[2])
 
 
 def low_rank(kernel: Kernel, points: Points) -> Factor | None:

@@ -356,6 +356,9 @@ def test_a_ridge_regression_takes_a_spectrum_for_each_bandwidth(counted):
     assert certain(counted("spectrum", run(400, bandwidth="median"))) == pytest.approx((0.35 + 0.25) * 400**3)
     assert certain(counted("spectrum", run(400))) == pytest.approx(10 * (0.35 + 0.25) * 400**3)
     assert certain(counted("spectrum", run(400, features="nystroem:50"))) == 0.0
+    # A fold of five takes a fifth of a fifth of the matrix, for each lambda.
+    one, folds = (certain(counted("product", run(400, bandwidth="median", **some))) for some in ({}, {"cv": 5}))
+    assert folds - one == pytest.approx(20 * 5 * 80**2 * (400 + 80 / 3) / 2)
     # One column has a factor of few columns, and no spectrum of all rows.
     thin = certain(
         counted("spectrum", lambda: kerntest.train_ridge(rows_of(1500)[["a", "wave"]], "wave", bandwidth="median"))

@@ -329,6 +329,11 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             "chosen_on": min(n, ridge_fit.CHOOSING_ROWS),
             "direct": ridge_fit.is_direct(rows, options.features),
         }
+        folds, told["left_out"] = options.cv or ridge_fit.FOLDS, np.empty(0)
+        if options.chosen_by == "cv":
+            told["left_out"] = np.full(folds, 1.0 / folds)
+        elif options.chosen_by == "loo" and rows.clusters is not None:
+            told["left_out"] = np.bincount(rows.clusters) / n
         lambdas = len(ridge_fit.LAMBDAS) if options.penalty is None else 1
         return cost_of_ridge(kernels, rows.points, lambdas=lambdas, held=held, **told)
 
