@@ -254,8 +254,14 @@ def test_replicates_of_a_case_in_words_are_told_where_the_groups_are_of_cases():
 def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
     level = pd.DataFrame({"year": np.arange(1900, 1960), "level": np.cumsum(np.random.default_rng(8).normal(size=60))})
     level["decade"] = level.year // 10 * 10
-    found = mmd_test(level, by="decade", columns="level", where="decade == 1900 or decade == 1950")
+    told, two = "neighbouring rows are alike in 'level' of ", "decade == 1900 or decade == 1950"
+    found = mmd_test(level, by="decade", columns="level", where=two)
     assert found.reject
+    assert [one for one in found.warnings if told in one]
+    # Of so few rows even steps may be those of a dose.
+    doses = mmd_test(level.assign(year=np.arange(0.0, 30.0, 0.5)), by="decade", columns="level", where=two)
+    assert doses.reject
+    assert not [one for one in doses.warnings if told in one]
     found = mmd_test(level.assign(half=level.year >= 1930), by="half", columns="level")
     assert found.reject
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]

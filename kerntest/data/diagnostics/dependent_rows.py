@@ -98,7 +98,7 @@ def _cases(column: Column) -> tuple[bool, NDArray[np.intp], Column] | None:
     if not FEWEST_CASES <= len(counts) <= len(present) / FEWEST_OF_CASE:
         return None
     loose = not column.is_category and changes != len(counts) - 1
-    if loose and not (named and _chosen(levels) and not YEARS[0] <= values[0] <= values[-1] <= YEARS[1]):
+    if loose and not (named and _chosen(levels) and not _within_years(values)):
         return None
     return loose, levels, column
 
@@ -208,7 +208,9 @@ def counters(columns: Iterable[Column]) -> list[str]:
 
 
 # Neighbouring rows are alike from so many standard errors of the serial correlation on, or where a column tells the time;
-SERIAL_ERRORS, IN_TIME, FEWEST_ROWS_IN_SERIES = 6.0, 3.5, 30
+SERIAL_ERRORS, IN_TIME = 6.0, 3.5
+# in tables of so many rows, or of so many whose years or dates are told.
+FEWEST_ROWS_IN_SERIES, FEWEST_IN_TIME = 30, 15
 # and beyond any order in which a table is sorted from so many of the local one, or where there are many rows from that.
 LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
 # Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
@@ -217,6 +219,8 @@ LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
 UNIT_ROOT = -2.57
 # Whole numbers that run from step to step within these are years.
 YEARS = 1500.0, 2200.0
+# So many steps of a series of years have one gap at most.
+FEW_GAPS = 8
 
 
 def dependent_rows(
@@ -325,8 +329,8 @@ def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.i
     """
     found = [(column, column.values[~column.missing if rows is None else rows]) for column in columns]
     timed = bool(in_time(table))
-    errors = IN_TIME if timed else SERIAL_ERRORS
-    runs = [(column, values) for column, values in found if not column.is_category and _runs_in_order(values, errors)]
+    least = (IN_TIME, FEWEST_IN_TIME) if timed else (SERIAL_ERRORS, FEWEST_ROWS_IN_SERIES)
+    runs = [(column, values) for column, values in found if not column.is_category and _runs_in_order(values, *least)]
     if timed or not runs:
         return [column.name for column, _ in runs]
     sorts = _sorting(table)
@@ -379,7 +383,7 @@ def follows_time(column: Column, table: Table) -> bool:
     # Two rows have the same level with probability q.
     n, q = len(levels), float(np.sum((counts / max(len(levels), 1)) ** 2))
     same = np.count_nonzero(levels[1:] == levels[:-1])
-    return n >= FEWEST_ROWS_IN_SERIES and q < 1.0 and bool(same > n * q + IN_TIME * math.sqrt(n * q * (1.0 - q)))
+    return n >= FEWEST_IN_TIME and q < 1.0 and bool(same > n * q + IN_TIME * math.sqrt(n * q * (1.0 - q)))
 
 
 def in_time(table: Table) -> list[Column]:
@@ -387,16 +391,18 @@ def in_time(table: Table) -> list[Column]:
     return [column for column in table.columns if _is_plain(column) and _is_time(column)]
 
 
-def _runs_in_order(values: NDArray[np.float64], errors: float) -> bool:
-    """Say whether numbers are correlated from row to row by so many standard errors, or count the rows."""
-    if len(values) < FEWEST_ROWS_IN_SERIES:
+def _runs_in_order(values: NDArray[np.float64], errors: float, rows: int) -> bool:
+    """Say whether numbers of so many rows are correlated from row to row by so many standard errors, or count the rows."""
+    if len(values) < rows:
         return False
     if counts_rows(values):
         return True
     ranks = _ranks(values)
     ranks -= ranks.mean()
     total = float(ranks @ ranks)
-    return total > 0 and float(ranks[1:] @ ranks[:-1]) / total * math.sqrt(len(ranks)) > errors
+    # Of few independent rows it is below 0 in the mean and varies less than 1 / n: of 15 it exceeds this less than once in 1,000.
+    error = 1.0 / math.sqrt(max(len(ranks), FEWEST_ROWS_IN_SERIES))
+    return total > 0 and float(ranks[1:] @ ranks[:-1]) / total > errors * error
 
 
 def _ranks(values: Values) -> NDArray[np.float64]:
@@ -425,18 +431,28 @@ def _is_time(column: Column) -> bool:
     """Say whether numbers of ascending rows tell the time: dates, years, or even steps that do not just count the rows."""
     values = column.values[~column.missing]
     steps = np.diff(values)
-    if len(values) < FEWEST_ROWS_IN_SERIES or steps.min() < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
+    if len(values) < FEWEST_IN_TIME or steps.min() < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
         return False
-    even = steps.max() - steps.min() <= 1e-6 * steps.max()
-    return column.kind == "date" or bool(even and (steps.max() != 1 or values[0] > 1)) or are_years(values)
+    even = steps.max() - steps.min() <= 1e-6 * steps.max() and (steps.max() != 1 or values[0] > 1)
+    # In few rows even steps may be those of a dose.
+    even &= len(values) >= FEWEST_ROWS_IN_SERIES or _within_years(values)
+    return column.kind == "date" or bool(even) or are_years(values)
 
 
 def are_years(values: Values) -> bool:
     """Say whether numbers of ascending rows are years, of one row or of several each."""
-    if len(values) < FEWEST_ROWS_IN_SERIES or not (YEARS[0] <= values[0] <= values[-1] <= YEARS[1]):
+    if len(values) < FEWEST_IN_TIME or not _within_years(values):
         return False
     steps = np.diff(values)
-    return bool(((steps == 0.0) | (steps == 1.0)).all() and steps.any())
+    # Periods of a series of years have gaps between them.
+    single = steps == 1.0
+    return bool((single | (steps == 0.0)).all() and steps.any()) or bool(
+        steps.min() > 0.0 and np.count_nonzero(~single) * FEW_GAPS <= len(steps)
+    )
+
+
+def _within_years(ascending: Values) -> bool:
+    return bool(YEARS[0] <= ascending[0] <= ascending[-1] <= YEARS[1])
 
 
 def _sorting(table: Table) -> set[str]:
