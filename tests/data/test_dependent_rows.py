@@ -266,3 +266,28 @@ def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
     assert found.reject
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
     assert "in 'level' of " in text
+
+
+def test_cases_that_a_design_names_are_hinted_at_where_their_rows_are_too_little_alike():
+    rng = np.random.default_rng(5)
+    child = np.repeat(np.arange(60), 4)
+    arm = rng.permutation(60)[child] < 30
+    rows = {"id": [f"c{k}" for k in child], "week": np.tile([0, 2, 4, 8], 60), "arm": np.where(arm, "u", "v")}
+    table = pd.DataFrame(rows | {"y": np.where(rng.random(240) < 0.5 + 0.2 * arm, "yes", "no")})
+    told, way_out = "the same 'id' stands in several rows, by design it seems", "cluster='id' relabels them together"
+    tests = (
+        lambda some, **options: hsic_test(some, x_columns="arm", y_columns="y", alpha=0.2, **options),
+        lambda some, **options: mmd_test(some, by="arm", columns="y", alpha=0.2, **options),
+    )
+    for test in tests:
+        (text,) = [one for one in test(table).warnings if told in one]
+        assert text.endswith(way_out)
+        assert not [one for one in test(table, cluster="id").warnings if told in one]
+        # Nothing tells rows apart, or the arm is not that of a child.
+        drawn = table.assign(week=rng.integers(0, 4, 240))
+        within = table.assign(arm=np.where(rng.random(240) < 0.5, "u", "v"))
+        within["y"] = np.where(within.arm == "u", table.y, "yes")
+        for some in (drawn, within):
+            found = test(some)
+            assert found.reject
+            assert not [one for one in found.warnings if told in one]

@@ -194,6 +194,32 @@ def _takes_rows_for_independent(name: str, way_out: str) -> str:
     return f"rows with the same {name!r} are alike, and the test takes rows for independent: {way_out}"
 
 
+def _design_warning(name: str) -> str:
+    """Return the hint at a column that names cases by design, whether their rows are seen to be alike or not."""
+    told = f"the same {name!r} stands in several rows, by design it seems: if these are of one case, such as a patient"
+    return f"{told}, {option('cluster', [name])} relabels them together"
+
+
+def _by_design(table: Table) -> Iterator[tuple[Column, NDArray[np.intp]]]:
+    """Yield the columns that tell the rows of a table apart with another one, such as a visit, and the case of each row."""
+    first, known = np.arange(min(table.n_rows, MOST_ROWS)), dict[str, Any]()
+    plain = [column.take(first) for column in table.columns if column.problem is None]
+    for loose, levels, column in filter(None, map(_cases, plain)):
+        if not loose and _tells_rows_apart(column, levels, plain, known):
+            yield column, levels
+
+
+def _constant(columns: Sequence[Column], cases: Column, levels: NDArray[np.intp]) -> bool:
+    """Say whether some columns are properties of cases: the same in all rows of each, and in several cases."""
+    first = np.unique(levels, return_index=True)[1]
+    for column in columns:
+        values = column.values[: len(cases.missing)][~cases.missing]
+        several = 2 <= len(np.unique(values, return_counts=True)[0]) <= len(first) / 2
+        if not several or (values != values[first][levels]).any():
+            return False
+    return True
+
+
 def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
     """Return which test of two samples that share cases answers which question, that of whole cases first."""
     whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
@@ -241,6 +267,11 @@ def dependent_rows(
                 if sure and apart > ALIKE:
                     yield _takes_rows_for_independent(cases.name, ways_with_shared_cases(cases.name, same))
                     return
+    if (
+        name := next((one.name for one, _ in _by_design(whole[0]) if _apart(one.name, whole) == 1.0), None)
+    ) is not None:
+        yield _design_warning(name)
+        return
     looked = [list(zip(tables, whole, strict=True))]
     if (table := read[0].whole) is not None and table is read[1].whole:
         # Of groups of one table the whole follows time, or else each.
@@ -279,8 +310,15 @@ def order_warnings(
         cases = next(filter(None, (case_column(read, [side.columns for side, _ in sides]) for _, read in sides)), None)
         alike = [alike_neighbours(side.columns, read, rows) for side, read in sides]
     named, told = [names[0] for names in alike if names] if cases is None and all(alike) else [], list[str]()
+    designed = None
+    if rejects and cases is None:
+        found = ((side, *one) for side, read in sides for one in _by_design(read) if side.n_rows == read.n_rows)
+        constant = (cases.name for side, cases, levels in found if _constant(side.columns, cases, levels))
+        designed = next(constant, None)
     if cases is not None:
         told = [cases_warning(cases.name)]
+    elif designed is not None:
+        told = [_design_warning(designed)]
     elif named:
         told = [series_warning(named, f"{option('time-series', True)} tests series")]
     return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
