@@ -51,6 +51,8 @@ UNITS = {
     # A byte of text that is read as a number.
     "text": 2.4e-8,
 }
+# What was measured on a part of the work itself: processor time of one thread, of which the second is the unit.
+SECOND = "second"
 # A measurement is the least of so many.
 REPEATS = 3
 # Rows and columns of the Gram matrix by which a GPU is measured: it must be large to take any time.
@@ -125,8 +127,9 @@ def count_wanted(rows: int) -> bool:
 
 def added(*works: Work, times: float = 1.0) -> dict[str, float]:
     """Return the units of all together, so many times."""
+    kinds = (*UNITS, SECOND)
     return {
-        unit: times * sum(one.get(unit, 0.0) for one in works) for unit in UNITS if any(unit in one for one in works)
+        unit: times * sum(one.get(unit, 0.0) for one in works) for unit in kinds if any(unit in one for one in works)
     }
 
 
@@ -137,7 +140,7 @@ def taken_by_rows(rows: float, columns: int) -> float:
 
 def seconds_of(work: Work, engine: Engine) -> float:
     """Return how long units take that the threads of an engine share."""
-    known = costs() if engine.name != "gpu" else _gpu_costs(engine)
+    known = {SECOND: 1.0, **(costs() if engine.name != "gpu" else _gpu_costs(engine))}
     return sum(known[unit] * count for unit, count in work.items()) / engine.threads
 
 

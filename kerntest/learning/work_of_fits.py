@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import CURRENT, allowed_bytes
-from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
+from kerntest.engines.plan import SECOND, added, count_wanted, taken_by_rows, tell
 from kerntest.errors import counted, option
 from kerntest.kernels.base import Points
 from kerntest.kernels.counting import work_of_values
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kerntest.engines.plan import Work
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.learner import Learner
+    from kerntest.learning.machines.svm_fit import Pilot
     from kerntest.learning.rows.model_outputs import ModelColumns
     from kerntest.learning.rows.training_rows import TrainingRows
 
@@ -41,8 +42,9 @@ EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.0, 8.0, 0.4, 0.02, 0.2
 KEPT_ALWAYS, KEPT_BY_SEARCH, COPIES = 8e7, 2e8, 3.0
 # And of a search that solves with whole matrices, by each thread.
 SEARCHED_ARRAYS = 6.0
-# Bytes for each entry of the largest system of a machine whose free rows grow with all.
-CROWDED_BYTES = 12.0
+# By which powers of the rows machines take longer than one of a part of them, where the free rows hardly grow, and where they
+# grow with all; bytes for each entry of the largest system then, which has at most so many times the free rows.
+POWERS, SYSTEM_BYTES, MOST_SYSTEM = ((1.2, 2.3), (2.2, 3.8)), 12.0, 5.0
 # Calls of numpy of a machine by itself, and of one of many that are solved together.
 CALLS, CALLS_STACKED = 2e4, 200.0
 # Rows up to which machines of pairs of classes are solved together.
@@ -122,23 +124,24 @@ def cost_of_machines(
     cells: int = 1,
     judged: tuple[int, int] = (0, 0),
     again: int = 0,
-    crowded: float = 0.0,
+    pilot: Pilot | None = None,
     tried: int = 1,
 ) -> Cost:
     """Return the cost of machines of so many rows each, and of a search in folds, in which so many cells are `judged`, least and most.
 
-    And of as many folds `again` for probabilities. At most so many costs are `tried`, and systems take so many cubes of the
-    rows where these are `crowded`.
+    And of as many folds `again` for probabilities. At most so many costs are `tried`. A `pilot` tells what a part of the rows
+    takes, with all tries.
     """
     n, rows = len(points), np.array(sizes, dtype=np.float64)
     told = "" if folds is None else f", {folds} folds" + (", for a grid of costs and bandwidths" if cells > 1 else "")
     # Fits in units of one to all rows: those of a fold have fewer.
     refitted = [some for some in (again, folds if cells == 1 else None) if some]
-    searched, widened = (
-        sum((1.0 - 1.0 / some) ** 2 * some for some in refitted)
-        + (0.0 if folds is None or cells == 1 else (1.0 - 1.0 / folds) ** 2 * fits)
-        for fits in judged
-    )
+
+    def refits(power: float) -> float:
+        return float(sum((1.0 - 1.0 / some) ** power * some for some in refitted))
+
+    choosing = [0.0 if folds is None or cells == 1 else (1.0 - 1.0 / folds) ** 2 * fits for fits in judged]
+    searched, widened = (refits(2.0) + fits for fits in choosing)
     few = float(np.count_nonzero(rows <= STACKED_ROWS))
     calls = {"call": (CALLS_STACKED * few + CALLS * (len(rows) - few)) * (1.0 + 0.5 * searched)}
     if features is not None:
@@ -152,18 +155,28 @@ def cost_of_machines(
     # Scores of the rows, by the machines and by the nearest mean.
     low = EASY * squares + 1.1 * pairs + ROUGH * searched * squares
     high = HARD * tried * squares + 2.0 * pairs + 4.0 * ROUGH * widened * squares
+    fitted: list[Work] = [{}, {}]
+    if pilot is not None:
+        low, high = ROUGH * choosing[0] * squares + 1.1 * pairs, 4.0 * ROUGH * choosing[1] * squares + 2.0 * pairs
+        powers = POWERS[pilot.grows]
+        fitted = [
+            {SECOND: pilot.seconds * float(((rows / pilot.rows) ** power).sum()) * (1.0 + refits(power))}
+            for power in powers
+        ]
     whole, most = 8.0 * float(rows.max(initial=0.0)) ** 2, allowed_bytes(KEPT_ROWS)
     together = 8.0 * pairs * (COPIES * (few > 0) + (cells > 1))
-    least, hardest = (added(added(values, times=times), calls) for times in (low, high))
+    least, hardest = (
+        added(added(values, times=times), calls, own) for times, own in zip((low, high), fitted, strict=True)
+    )
     kept = min(1.1 * whole, KEPT_ALWAYS + KEPT_MOST * whole) + min(together, KEPT_BY_SEARCH)
     held = min(KEPT_LEAST * whole, most), min(kept, most)
     if tried > 1:
         # Rows that were free at some cost are kept, in single precision.
         held = held[0], max(held[1], min(whole / 2.0, most))
-    if crowded:
-        fits = 1.0 + sum((1.0 - 1.0 / some) ** 3 * some for some in refitted)
-        hardest = added(hardest, {"product": crowded * tried * fits * float((rows**3).sum())})
-        held = held[0], held[1] + CROWDED_BYTES * float(rows.max(initial=0.0)) ** 2
+    if pilot is not None and pilot.grows:
+        largest = float(rows.max())
+        free = pilot.free * largest / pilot.rows
+        held = held[0] + SYSTEM_BYTES * free**2, held[1] + SYSTEM_BYTES * min(largest, MOST_SYSTEM * free) ** 2
     trained = float(rows.max(initial=0.0)) * (1.0 - 1.0 / (folds or 1))
     if cells > 1 and trained <= WHOLE_ROWS:
         held = 2.0 * 8.0 * pairs, (3.0 + SEARCHED_ARRAYS * min(CURRENT.get().engine.threads, cells)) * 8.0 * pairs

@@ -15,6 +15,7 @@ from kerntest.inference.relabelling.shifts import transform_work
 from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
+from kerntest.learning.machines.svm_fit import Pilot, pilot
 from kerntest.matrices.factor import expected_rank, low_rank_factor
 
 
@@ -313,20 +314,29 @@ def machine(n, **options):
     return lambda: kerntest.train_svm(rows_of(n), "side", **{"exclude": "wave"} | options)
 
 
-def test_of_classes_that_overlap_in_all_columns_systems_may_grow_with_the_rows(counted):
-    rows = pd.DataFrame(normal(2400, 10), columns=[f"c{place}" for place in range(10)])
+def test_machines_of_a_part_of_the_rows_tell_what_one_of_all_takes(counted, monkeypatch):
+    numbers, seen = normal(2400, 10), []
+    rare, curve = np.random.default_rng(1).random(2400) < 0.1, numbers[:, 0] ** 2 + numbers[:, 1] > 1.0
 
     def run(told, **options):
-        return lambda: kerntest.train_svm(rows.assign(side=told), "side", **options)
+        rows = pd.DataFrame(numbers).add_prefix("c").assign(side=np.where(told, "in", "out"))
+        return lambda: kerntest.train_svm(rows, "side", **options)
 
-    crowd, curve = np.random.default_rng(1).random(2400) < 0.1, rows["c0"] ** 2 + rows["c1"] > 1.0
-    low, high = counted("product", run(np.where(crowd, "rare", "usual")))
-    assert high - low > 2.0 * 2400**3
-    # Every fold takes its own, and so does each cost that is tried for a hard margin.
-    folds = counted("product", run(np.where(crowd, "rare", "usual"), cv=5))
-    assert folds[1] == pytest.approx((1 + 5 * 0.8**3) * high, rel=0.1)
-    assert counted("product", run(np.where(crowd, "rare", "usual"), hard_margin=True))[1] > 6 * high
-    assert counted("product", run(np.where(curve, "in", "out")))[1] < 0.1 * high
+    def heard(rows, options):
+        seen.append(pilot(rows, options))
+        return seen[-1]
+
+    monkeypatch.setattr("kerntest.learning.machines.svm.pilot", heard)
+    for told in (rare, curve):
+        counted("second", run(told))
+    # Where classes overlap in all columns a share of the rows is free, and half of all are looked at.
+    assert [(one.rows, one.grows) for one in seen] == [(1200, True), (600, False)]
+    assert counted("second", run(curve, features="fourier:20"))[1] == 0.0
+    monkeypatch.setattr("kerntest.learning.machines.svm.pilot", lambda *_: Pilot(1200, 1.0, 100, grows=True))
+    powers = 2.2, 3.8
+    assert counted("second", run(curve)) == pytest.approx([2**power for power in powers])
+    folds = counted("second", run(curve, cv=5))
+    assert folds == pytest.approx([2**power * (1 + 5 * 0.8**power) for power in powers])
 
 
 def test_a_machine_takes_from_a_few_to_many_values_for_each_pair_of_rows(counted):

@@ -17,7 +17,7 @@ from kerntest.learning.estimator import Estimator, only_if
 from kerntest.learning.learner import Judgement, Learner, trains, values_for_name
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
-from kerntest.learning.machines.svm_fit import HARD_COSTS, ONE_CLASS_NU, Machines, SvmFit, crowded
+from kerntest.learning.machines.svm_fit import HARD_COSTS, ONE_CLASS_NU, Machines, SvmFit, pilot
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_options import SvmOptions
 from kerntest.learning.machines.svm_search import MEASURES, Search, baseline_of, fit_warnings, sigmoids
@@ -370,7 +370,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         tried = len(HARD_COSTS) if options.hard_margin or (options.nu is not None and self.classifies) else 1
         told |= {
             "again": PROBABILITY_FOLDS if options.probability else 0,
-            "crowded": crowded(rows, options),
+            "pilot": pilot(rows, options),
             "tried": tried,
         }
         return cost_of_machines(rows.kernel, rows.points, sizes, **told, judged=judged)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kerntest.engines.engine import allowed_bytes, one_blas_thread
-from kerntest.errors import UndecidedError, UsageError, option
+from kerntest.engines.engine import Engine, allowed_bytes, one_blas_thread
+from kerntest.errors import KerntestError, UndecidedError, UsageError, option
 from kerntest.kernels.algebra import has_bandwidth, overflow
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.engine import Engine, Progress
+    from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.training_rows import TrainingRows
@@ -46,10 +47,12 @@ HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1
 WHOLE_BYTES, SHARED_BYTES = 2 * 10**8, 5 * 10**7
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
-# Rows of which a machine tells how many are free, what tells its draw from other streams of the same seed, and how many more
-# are free of twice as many where they grow with the rows; then systems take so many cubes of the rows at most, or, where the
-# active set method leads, a part of that (measured).
-PILOT_ROWS, PILOT_STREAM, GROWING, CROWDED = 600, 9, 1.25, (2.0, 0.3)
+# The fewest rows by which a machine is judged beforehand, the part of all at which that ends where their number hardly grows,
+# and what tells the draw of them from other streams of the same seed; how many times longer twice as many may take, and the
+# most seconds that are spent on the next.
+PILOT_ROWS, PILOT_PART, PILOT_STREAM, TWICE, PILOT_SECONDS = 300, 0.25, 9, 8.0, 1.0
+# How many more rows are free of twice as many where they grow with the rows.
+GROWING = 1.25
 # The nu of a one-class machine without one.
 ONE_CLASS_NU = 0.1
 
@@ -92,31 +95,50 @@ class Machine:
     C: float | None = None
 
 
-@one_blas_thread()
-def crowded(rows: TrainingRows, options: SvmOptions) -> float:
-    """Return how many cubes of the rows systems may take where free rows grow with all, as machines of 600 and 1,200 tell.
+class Pilot(NamedTuple):
+    """What the machine of so many rows took, the largest part that was tried: its seconds, its free rows, and whether these grow with all."""
 
-    Mostly they are as many as what is to be learned takes. Where classes overlap in nothing that a kernel can tell, they may
-    be a share of all rows. The two largest classes tell, with costs that stand for all; it takes a fraction of a second.
+    rows: int
+    seconds: float
+    free: int
+    grows: bool
+
+
+@one_blas_thread()
+def pilot(rows: TrainingRows, options: SvmOptions) -> Pilot | None:
+    """Return what a machine takes of a part of the rows, of the two largest classes, with a cost that stands for all.
+
+    Mostly few rows are free, as many as what is to be learned takes: then it ends at a fourth of the rows. Where classes
+    overlap in nothing that a kernel can tell, a share of all rows may be: then it goes on to half of them. It takes a second
+    at most, and nothing is known of few rows.
     """
-    kernel, points, counts = rows.kernel, rows.points, np.bincount(rows.codes)
-    if rows.classes is None or options.method != "svm" or kernel is None or not isinstance(points, Points):
-        return 0.0
-    pair, definite = np.argsort(counts)[-2:], kernel.positive_definite and not isinstance(kernel, Linear)
-    if options.features is not None or not definite or counts[pair].sum() <= 2 * PILOT_ROWS:
-        return 0.0
-    order = np.random.default_rng((options.seed, PILOT_STREAM)).permutation(np.flatnonzero(np.isin(rows.codes, pair)))
-    costs, free, method = options.C * options.class_factors(rows.classes.names, rows.codes)[rows.codes], list[int](), ""
-    for size in (PILOT_ROWS, 2 * PILOT_ROWS):
-        some = order[:size]
-        signs, stand_in = np.where(rows.codes[some] == pair[0], -1.0, 1.0), costs[some] * len(order) / size
-        if abs(signs.sum()) == size:
-            return 0.0
-        found = solve_hinge(matrix_of(kernel, points.take(some)), Problem(signs, stand_in, np.ones(size)))
-        a, method = signs * found.coefficients, found.method
-        free.append(int(np.count_nonzero((a > 0) & (a < stand_in))))
-    grows = free[1] > GROWING * free[0] + math.sqrt(free[0])
-    return CROWDED[method == "active set"] if grows else 0.0
+    kernel, points, every, found = rows.kernel, rows.points, np.arange(len(rows)), None
+    if kernel is None or not isinstance(points, Points) or options.method != "svm" or options.features is not None:
+        return None
+    if rows.classes is not None:
+        pair = np.argsort(np.bincount(rows.codes, minlength=len(rows.classes.names)))[-2:]
+        every = np.flatnonzero(np.isin(rows.codes, pair))
+    order = np.random.default_rng((options.seed, PILOT_STREAM)).permutation(every)
+    if len(order) < 4 * PILOT_ROWS:
+        return None
+    for halvings in range(int(math.log2(len(order) / PILOT_ROWS)), 0, -1):
+        part = rows.take(order[: len(order) >> halvings])
+        if rows.classes is not None and np.ptp(part.codes) == 0:
+            continue
+        try:
+            machines = Machines(part, options.feasible(part), Engine(1))
+            started = time.thread_time()
+            machine = machines.largest(options.C * len(order) / len(part))
+        except KerntestError:
+            return found
+        sizes, before = np.abs(machine.solution.coefficients), math.inf if found is None else found.free
+        free = int(np.count_nonzero((sizes > 0) & (sizes < machine.limits * (1.0 - 1e-9))))
+        grows = free > GROWING * before + math.sqrt(before)
+        found = Pilot(len(part), time.thread_time() - started, free, grows)
+        enough = not grows and len(part) >= PILOT_PART * len(order) and math.isfinite(before)
+        if enough or TWICE * found.seconds > PILOT_SECONDS:
+            break
+    return found
 
 
 class Machines:
@@ -165,7 +187,7 @@ class Machines:
         """Return the machines of a cost, from solutions at a similar one; progress is that of the pairs of classes."""
         rows, options, pairs = self.rows, self.options, list(combinations(range(len(self.names)), 2))
         if options.task != "classify":
-            found = [self._regression(C) if options.task == "regress" else self._one_class()]
+            found = [self.largest(C)]
         elif self.method == "mean":
             found, pairs = [Machine(members, nearest_mean(self.matrix, members)) for members in self.of_class], []
         elif self.method == "perceptron":
@@ -228,6 +250,13 @@ class Machines:
         expansion = Expansion(kernel, as_points(points).take(support), weights, intercepts, owned)
         # Machines to choose from are soon forgotten.
         return (expansion, places) if self.choosing else expansion.merged()
+
+    def largest(self, C: float) -> Machine:
+        """Return the machine of the two largest classes, or that of all rows."""
+        if self.options.task != "classify":
+            return self._regression(C) if self.options.task == "regress" else self._one_class()
+        i, j = sorted(np.argsort(np.bincount(self.rows.codes, minlength=len(self.names)))[-2:].tolist())
+        return self._pair(i, j, C, self.options.class_factors(self.names, self.rows.codes)[self.rows.codes], None)
 
     def _members(self, i: int, j: int) -> tuple[NDArray[np.intp], Array]:
         """Return the rows of two classes, and -1 or 1 for each."""
