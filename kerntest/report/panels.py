@@ -42,6 +42,9 @@ LEGEND: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none", "fontsize": 8
 # By their endings, and what leaves out when a picture was drawn.
 FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH, CAPTION_LINES = 72, 11, 13, 4
+# Of the width of a panel, that of its axis at least; points that a digit takes there.
+SHARE_OF_AXIS, LETTER = 0.75, 6.4
+_COMPARED = re.compile(r"\S+ (=|<=|>=|<|>) \S+")
 POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 10
 # Up to so many cells a side, there is room for what they say; of more than these, every so manieth is named.
 CELLS_WITH_TEXT, CELLS_PARTED, CELLS_NAMED = 12, 20, 30
@@ -88,14 +91,30 @@ def figure(
                 axis = made.add_subplot(grid[line, place if len(panels) > 1 else slice(None)])
                 axis.spines[["top", "right"]].set_visible(False)
                 draw(axis)
+                _space_ticks(axis, width * (columns if len(panels) == 1 else 1))
     room = int(width * columns * POINTS_PER_INCH / (0.58 * TITLE_SIZE))
-    wrapped = textwrap.wrap(visible(title), room, max_lines=4, placeholder=" …")
-    made.suptitle("\n".join(map(literal, wrapped)), fontsize=TITLE_SIZE)
+    # What is compared stays in one line.
+    together = _COMPARED.sub(lambda found: found[0].replace(" ", "\xa0"), visible(title))
+    wrapped = textwrap.wrap(together, room, max_lines=4, placeholder=" …")
+    made.suptitle("\n".join(literal(line.replace("\xa0", " ")) for line in wrapped), fontsize=TITLE_SIZE)
     if caption:
         most = int(width * columns * CAPTION_PER_INCH)
         wrapped = textwrap.wrap(visible(caption), most, max_lines=CAPTION_LINES, placeholder=" …")
         made.supxlabel("\n".join(map(literal, wrapped)), fontsize=9)
     return made
+
+
+def _space_ticks(axis: Any, width: float) -> None:
+    """Leave room between the numbers below a panel, of which matplotlib thinks that they have three digits."""
+    ticker, below = matplotlib("ticker"), axis.xaxis
+    if not isinstance(below.get_major_locator(), ticker.AutoLocator):
+        return
+    low, high = sorted(axis.get_xlim())
+    seen = [place for place in below.get_majorticklocs() if low <= place <= high]
+    longest = max(map(len, below.get_major_formatter().format_ticks(seen)), default=0)
+    room = int(width * SHARE_OF_AXIS * POINTS_PER_INCH / (LETTER * (longest + 1)))
+    if len(seen) > room:
+        below.set_major_locator(ticker.MaxNLocator(max(2, room), steps=[1, 2, 2.5, 5, 10]))
 
 
 def in_rows(panels: Sequence[Panel], columns: int) -> list[list[Panel | None]]:

@@ -305,6 +305,7 @@ def test_of_few_numbers_each_has_its_bar():
         assert_close(sorted(found), np.arange(2.0, 7.0))
         assert_close([found[at] for at in sorted(found)], shares)
         assert axis.get_xlim()[0] <= 1.5
+        assert axis.get_xticks().tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
     _, made = drawn_by(hsic_test, x, y, permutations=50)
     rows = panel(made, "f(x)").patches
     assert_close([bar.get_height() for bar in rows], x["size"].value_counts().sort_index())

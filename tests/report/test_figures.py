@@ -1,6 +1,7 @@
 """What all pictures share: formats, names of any kind, titles, dates and bins."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -64,6 +65,28 @@ def test_panels_stand_in_rows_and_one_alone_fills_its_row():
     first, second, alone = (axis.get_position() for axis in panels(made))
     assert first.y0 == second.y0 > alone.y1
     assert alone.x1 - alone.x0 > 0.8 > second.x0 > first.x1
+
+
+@pytest.mark.parametrize(("low", "high"), [(24000, 168000), (-0.123456, -0.123411), (0, 3), (1.2e9, 1.9e9)])
+def test_numbers_below_a_panel_do_not_run_together(low, high):
+    def line(axis):
+        axis.plot([low, high], [0, 1])
+        axis.set_title("line")
+
+    made = figure([[line, line, line]], "")
+    made.draw_without_rendering()
+    for axis in panels(made):
+        boxes = [one.get_window_extent() for one in axis.get_xticklabels() if one.get_text()]
+        boxes = [box for box in boxes if axis.bbox.x0 <= (box.x0 + box.x1) / 2 <= axis.bbox.x1]
+        assert len(boxes) >= 2
+        assert all(one.x1 < after.x0 for one, after in pairwise(boxes))
+
+
+def test_what_is_compared_stays_in_one_line_of_a_title():
+    for words in range(2, 40):
+        title = figure([[bars]], f"{'word ' * words}(corrected by Holm, alpha = 0.05). p <= 0.01").get_suptitle()
+        assert "alpha = 0.05)." in title
+        assert "p <= 0.01" in title
 
 
 @pytest.mark.parametrize(

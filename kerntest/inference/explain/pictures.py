@@ -46,6 +46,8 @@ ROWS_DRAWN = 2000
 PICTURE_STREAM = 4
 # Axes reach so many times the distance of the 5 % and 95 % quantiles beyond them; further away lie outliers.
 FAR = 1.0
+# So many values at even steps, such as 0 and 1, are named one by one.
+VALUES_NAMED = 8
 # With more levels on an axis, single rows cannot be told from one another.
 LEVELS_ON_AXIS, LEVELS_DRAWN = 12, 20
 # Columns with so few different values have one point for all equal rows; of so few points, the rows are written.
@@ -233,8 +235,8 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
             axis.scatter(*own[:, panels.evenly(own.shape[1])], s=16, label=name, **style)
         panels.draw_bar(axis, drawn, "witness function", ticks=panels.matplotlib("ticker").MaxNLocator(6))
         legend_below(axis, axis.get_legend_handles_labels()[0], ncols=2)
-    for which, name, limits in zip("xy", sample.names, ends, strict=False):
-        _set_axis(axis, which, name, limits, is_date=analysis.tables[0][name].kind == "date")
+    for which, name, limits, own in zip("xy", sample.names, ends, columns, strict=False):
+        _set_axis(axis, which, name, limits, own, is_date=analysis.tables[0][name].kind == "date")
     write_title(axis, "Above 0: X is denser. Below: Y is")
 
 
@@ -269,7 +271,7 @@ def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names
         if len(both := np.concatenate(drawn)):
             edges = panels.bin_edges(_span(both, 2), panels.bins(len(both))) if edges is None else edges
             _draw_samples(axis, drawn, (len(x.values), len(y.values)), edges, names)
-            _set_axis(axis, "x", "", edges[[0, -1]], is_date=x.kind == "date")
+            _set_axis(axis, "x", "", edges[[0, -1]], both, is_date=x.kind == "date")
         if common is not None and effect.x is not None and effect.y is not None:
             shares_of = " and ".join(percent(one.share or 0.0) for one in (effect.x, effect.y))
             axis.set_xlabel(panels.literal(f"not drawn: {effect.x.value} in {shares_of} of the rows"), fontsize=9)
@@ -385,7 +387,7 @@ class Side:
     def set_axis(self, axis: Any, which: str) -> NDArray[np.bool_]:
         """Label an axis with the column, and return which rows lie beyond it."""
         low, high = self.limits
-        _set_axis(axis, which, self.name_of_columns, self.limits, is_date=self.is_date)
+        _set_axis(axis, which, self.name_of_columns, self.limits, self.values, is_date=self.is_date)
         if self.levels:
             panels.write_levels(axis, which, [panels.abridged(level, 14) for level in self.levels])
         return np.asarray((self.values < low) | (self.values > high))
@@ -441,10 +443,14 @@ def _around(edges: Array, limits: Array) -> Array:
     return np.array([min(edges[0], limits[0]), max(edges[-1], limits[1])])
 
 
-def _set_axis(axis: Any, which: str, name: str, limits: Array, *, is_date: bool) -> None:
-    """Name an axis between these limits, with few numbers at it, or dates."""
+def _set_axis(axis: Any, which: str, name: str, limits: Array, values: Array, *, is_date: bool) -> None:
+    """Name an axis between these limits, with few numbers at it, or dates; of few values at even steps, with these."""
     axis.set(**{f"{which}label": named(name), f"{which}lim": limits})
-    if not is_date or not panels.write_dates(getattr(axis, f"{which}axis"), *limits):
+    edges = None if is_date else panels.edges_of_values(values)
+    if edges is not None and len(edges) <= VALUES_NAMED + 1:
+        different = np.unique(values)
+        axis.set(**{f"{which}ticks": different[(limits[0] <= different) & (different <= limits[1])]})
+    elif not is_date or not panels.write_dates(getattr(axis, f"{which}axis"), *limits):
         axis.locator_params(axis=which, nbins=6)
 
 
