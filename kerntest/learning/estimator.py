@@ -19,14 +19,8 @@ from kerntest.learning.importance import permutation_importance
 from kerntest.learning.learner import FitT, FittedModel, LearnerOptions, ModelT
 from kerntest.learning.model_file import damaged, model_of, read_model, save_model
 from kerntest.learning.rows.leakage import kept_together
-from kerntest.learning.rows.training_rows import (
-    TrainingOptions,
-    TrainingRows,
-    checked_weights,
-    given_targets,
-    read_labelled,
-    target_of,
-)
+from kerntest.learning.rows.targets import checked_weights, given_targets, target_of
+from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, read_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

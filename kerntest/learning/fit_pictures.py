@@ -11,7 +11,8 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.kernels.base import Points
-from kerntest.learning.scores import covered_share, root_mean_square
+from kerntest.learning.intervals import covered_share
+from kerntest.learning.scores import root_mean_square
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
 from kerntest.report.results.learning_record import GridSearch, RidgeGrid
@@ -99,7 +100,10 @@ def draw_importance(axis: Any, importance: Importance) -> None:
     """Draw what the columns are worth as bars, the most on top, with two standard errors to each side."""
     shown = importance.columns[:COLUMNS_DRAWN][::-1]
     unit = 100.0 if importance.score == "accuracy" else 1.0
-    sizes, errors = (unit * np.array([getattr(one, name) for one in shown]) for name in ("mean", "standard_error"))
+    sizes, errors = (
+        unit * np.array([getattr(one, name) for one in shown], dtype=np.float64) for name in ("mean", "standard_error")
+    )
+    known = bool(np.isfinite(errors).all())
     style: dict[str, Any] = {
         "color": panels.COLOUR_X,
         "alpha": 0.85,
@@ -107,13 +111,16 @@ def draw_importance(axis: Any, importance: Importance) -> None:
         "capsize": 2.5,
         "error_kw": {"linewidth": 1.0},
     }
-    panels.draw_bars(axis, [panels.named(one.name, 24) for one in shown], sizes, xerr=2.0 * errors, **style)
+    panels.draw_bars(
+        axis, [panels.named(one.name, 24) for one in shown], sizes, xerr=2.0 * errors if known else None, **style
+    )
     # Few bars are no wider than several.
     axis.set_ylim(min(-0.6, len(shown) - BARS_OF_ROOM), len(shown) - 0.4)
     axis.axvline(0.0, color="black", linewidth=0.8)
     axis.set(xlabel="% of accuracy lost" if unit > 1 else "rise of the RMSE")
     more = "" if len(shown) == len(importance.columns) else f"the first {len(shown)} of {len(importance.columns):,}, "
-    panels.write_title(axis, "Columns shuffled, one at a time", f"{more}bars of error: 2 standard errors")
+    told = f"{more}bars of error: 2 standard errors" if known else more.removesuffix(", ")
+    panels.write_title(axis, "Columns shuffled, one at a time", told)
 
 
 def draw_fit(axis: Any, parts: Sequence[TrainingRows], place: int, curve: Curve, *, band: str, remark: str) -> None:

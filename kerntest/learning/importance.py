@@ -13,6 +13,7 @@ import numpy as np
 
 from kerntest.data.missing import presence_name
 from kerntest.kernels.base import Points
+from kerntest.learning.intervals import standard_error, too_few
 from kerntest.report.results.learning_record import ColumnImportance, Importance
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Codes
 
 # Kernel values in all, about a second of them; shuffles of a column, and rows, of which fewer than the last say nothing.
 WORK, SHUFFLES, FEWEST_ROWS = 10**8, 5, 50
@@ -30,11 +31,18 @@ COLUMNS_A_VALUE, SCORES_A_VALUE = 20, 20
 
 
 def permutation_importance(
-    model: Any, points: Points, truth: NDArray[Any], engine: Engine, *, seed: int, unused: Collection[str] = ()
+    model: Any,
+    points: Points,
+    truth: NDArray[Any],
+    engine: Engine,
+    *,
+    seed: int,
+    unused: Collection[str] = (),
+    clusters: Codes | None = None,
 ) -> Importance | None:
     """Return what each column is worth, the most first, by accuracy or RMSE on some rows; None where that takes too long.
 
-    See Breiman (2001), "Random forests", section 10.
+    See Breiman (2001), "Random forests", section 10. Rows of one of the `clusters` are not independent.
     """
     rng, encoder, classifies = np.random.default_rng((seed, 3)), model.encoder, truth.ndim == 1
     used = [column for column in encoder.columns if column.name not in unused]
@@ -44,6 +52,7 @@ def permutation_importance(
     if rows < len(points):
         chosen = np.sort(rng.choice(len(points), rows, replace=False))
         points, truth = points.take(chosen), truth[chosen]
+        clusters = None if clusters is None else clusters[chosen]
     losses, found = model.losses(points, truth, engine), list[ColumnImportance]()
     for column in used:
         # Of a column with gaps also whether a value is there.
@@ -54,7 +63,7 @@ def permutation_importance(
         total = np.zeros(rows)
         for _ in range(shuffles):
             total += model.losses(_shuffled(points, places, rng), truth, engine)
-        found.append(ColumnImportance(column.name, *_worse(losses, total / shuffles, classifies=classifies)))
+        found.append(ColumnImportance(column.name, *_worse(losses, total / shuffles, clusters, classifies=classifies)))
     found.sort(key=lambda one: -one.mean)
     return Importance("accuracy" if classifies else "RMSE", rows, shuffles, tuple(found))
 
@@ -84,7 +93,7 @@ def _shuffled(points: Points, places: Sequence[Sequence[int]], rng: np.random.Ge
     return shuffled
 
 
-def _worse(before: Array, after: Array, *, classifies: bool) -> tuple[float, float]:
+def _worse(before: Array, after: Array, clusters: Codes | None, *, classifies: bool) -> tuple[float, float | None]:
     """Return by how much accuracy falls or the RMSE rises, from losses of the same rows, with its standard error.
 
     That of a root of a mean follows from the slope there: d sqrt(m) = d m / (2 sqrt(m)).
@@ -99,4 +108,4 @@ def _worse(before: Array, after: Array, *, classifies: bool) -> tuple[float, flo
             losses / (2.0 * root) if root > 0 else losses for losses, root in zip((before, after), roots, strict=True)
         ]
         differences = halves[1] - halves[0]
-    return mean, float(differences.std(ddof=1)) / len(differences) ** 0.5
+    return mean, None if too_few(clusters) else standard_error(differences, clusters)

@@ -20,12 +20,13 @@ from kerntest.errors import UsageError, arguments_of, one_of, option, positive, 
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.fit_pictures import importance_panels
 from kerntest.learning.importance import permutation_importance
+from kerntest.learning.intervals import told_of_few_clusters
 from kerntest.learning.model_file import save_model
 from kerntest.learning.rows.encoding import Scale
 from kerntest.learning.rows.leakage import guarded, told_of_shared, told_of_time
 from kerntest.learning.rows.ranges import ColumnRange, ranges_of, values_outside, vanishes
+from kerntest.learning.rows.targets import Classes
 from kerntest.learning.rows.training_rows import (
-    Classes,
     TrainingOptions,
     TrainingRows,
     check_bandwidth,
@@ -381,6 +382,7 @@ def train(
     kernel, features, together = model.kernel, model.features, dict[str, Any]()
     if learner.JUDGED:
         model, together = _weighed(learner, model, held_out, rows.left_out)
+        far += told_of_few_clusters(held_out.clusters) if held_out is not None and learner.supervised else []
         # The column whose rows stay together, and how many sets of rows do.
         together["cluster"] = None if labelled.cluster is None else labelled.cluster.name
         together["n_clusters"] = None if rows.clusters is None else len(np.unique(rows.clusters))
@@ -434,11 +436,13 @@ def _weighed(
     if not issubclass(learner.RESULT, PredictorResult):
         return model, {}
     if held_out is None or not learner.supervised:
-        return model, {"importance": None}
+        return model, {"importance": None, "n_test_clusters": None}
     truth, options = held_out.codes if learner.classifies else held_out.targets, learner.options
     points, engine = as_points(held_out.points), options.engine
-    found = permutation_importance(model, points, truth, engine, seed=options.seed, unused=unused)
-    return replace(model, importance=found), {"importance": found}
+    clusters = held_out.clusters
+    found = permutation_importance(model, points, truth, engine, seed=options.seed, unused=unused, clusters=clusters)
+    count = None if clusters is None else len(np.unique(clusters))
+    return replace(model, importance=found), {"importance": found, "n_test_clusters": count}
 
 
 def _parted(labelled: Labelled, fraction: float, seed: int, *, by_class: bool) -> tuple[Labelled, Labelled]:

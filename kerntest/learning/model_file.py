@@ -76,7 +76,8 @@ from kerntest.kernels.elementary import by_covariance
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.ranges import ColumnRange
-from kerntest.learning.rows.training_rows import Classes, ConstantColumn
+from kerntest.learning.rows.targets import Classes
+from kerntest.learning.rows.training_rows import ConstantColumn
 from kerntest.matrices.expansion import Expansion, GivenExpansion
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 from kerntest.report.results.learning_record import Importance

@@ -7,15 +7,15 @@ should be.
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve
 
 from kerntest.dataclass import dataclass
+from kerntest.learning.intervals import interval_of_share
 from kerntest.report.results import learning_record as records
-from kerntest.report.summaries.words import number, percent
+from kerntest.report.summaries.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,14 +24,8 @@ if TYPE_CHECKING:
 
     from kerntest.kernels.base import Array, Codes
 
-CONFIDENCE = 0.95
-# Intervals miss so many times as often as they should, and chance makes them so with less than this probability.
-TOO_OFTEN, IMPROBABLE = 1.5, 1e-3
 # A probability of 0 for what happened has an infinite logarithm; no fitted probability is known to more digits.
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
-# Thirds of fewer rows say little of how many intervals hold, and so many standard errors apart the errors in them differ:
-# told of at most 1 % of tables with one noise (60 and 200 rows; normal, exponential, t of 4 degrees).
-FEWEST_OF_THIRD, DIFFERENT = 15, 3.3
 MOST_STEPS = 200
 # Newton's decrement, squared standard errors away from the minimum, at which the fit is done.
 SMALLEST_DECREMENT = 1e-20
@@ -48,11 +42,18 @@ BLOCK = 2**20
 
 
 def classification_metrics(
-    true: Codes, predicted: Codes, scores: Array | None, classes: tuple[str, ...], *, probabilities: Array | None = None
+    true: Codes,
+    predicted: Codes,
+    scores: Array | None,
+    classes: tuple[str, ...],
+    *,
+    probabilities: Array | None = None,
+    clusters: Codes | None = None,
 ) -> records.ClassificationMetrics:
     """Return how well classes are predicted, as places in `classes`.
 
-    Scores are those of the second of two classes, or one for each class: their order is all that counts.
+    Scores are those of the second of two classes, or one for each class: their order is all that counts. Rows of one of
+    the `clusters` are not independent.
     """
     count, n = len(classes), len(true)
     confusion = np.bincount(true * count + predicted, minlength=count * count).reshape(count, count)
@@ -65,7 +66,7 @@ def classification_metrics(
     return records.ClassificationMetrics(
         n=n,
         accuracy=hits / n,
-        accuracy_interval=wilson_interval(hits, n),
+        accuracy_interval=interval_of_share(true == predicted, clusters),
         balanced_accuracy=float(np.nanmean(ratios[1])),
         macro_f1=float(np.nanmean(ratios[2])),
         classes=tuple(map(records.ClassMetrics, classes, *told, support.tolist())),
@@ -85,20 +86,6 @@ def regression_metrics(true: Array, predicted: Array) -> records.RegressionMetri
         # A product, unlike a power, goes to infinity without an error.
         r2 = 1.0 - ratio * ratio
     return records.RegressionMetrics(len(true), rmse, _mean(errors), r2, float(errors.max()))
-
-
-def wilson_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return Wilson's confidence interval of a share p = hits / n, with z the quantile of the normal distribution (1927).
-
-        (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
-
-    It stays within [0, 1] and, unlike p +- z sqrt(p (1 - p) / n), has a width where all rows are hits.
-    """
-    share, z = hits / n, NormalDist().inv_cdf((1.0 + confidence) / 2.0)
-    centre, reach = share + z * z / (2.0 * n), z * np.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
-    # The ends of the scale are reached exactly, not but for rounding.
-    low = 0.0 if hits == 0 else float((centre - reach) / (1.0 + z * z / n))
-    return low, 1.0 if hits == n else float((centre + reach) / (1.0 + z * z / n))
 
 
 def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:
@@ -295,72 +282,12 @@ def _cross_entropy(z: Array, target: Array) -> float:
     return float((np.log1p(np.exp(-np.abs(z))) + np.where(z > 0, target, target - 1.0) * z).sum())
 
 
-def covered_share(errors: Array, reach: Array) -> float:
-    """Return the share of errors that intervals hold."""
-    return float(np.mean(np.abs(errors) <= reach))
-
-
 def told_of_errors(name: str, r2: float | None, rows: str) -> list[str]:
     """Return a warning about predictions of a target that are no better than its mean on the same rows."""
     if r2 is None or r2 > 0.0:
         return []
     told = f"{name!r} is predicted no better than by its mean (r2 = {number(r2)} on {rows})"
     return [f"{told}: the columns may say nothing of it, or rows may be too few"]
-
-
-def told_of_coverage(name: str, coverage: float | None, interval: float, n: int, rows: str) -> list[str]:
-    """Return a warning about intervals that hold far fewer of n rows than chance explains (a binomial tail)."""
-    from scipy.special import bdtr  # noqa: PLC0415 - regressions alone need it
-
-    if coverage is None or 1.0 - coverage < TOO_OFTEN * (1.0 - interval):
-        return []
-    if bdtr(round(coverage * n), n, interval) >= IMPROBABLE:
-        return []
-    told = f"intervals of {percent(interval)} hold {name!r} in {percent(coverage)} of {rows}, too few for chance"
-    return [f"{told}: standard deviations and intervals of this regression are too small"]
-
-
-@dataclass(frozen=True)
-class UnevenCoverage:
-    """Which shares of the rows with the lowest and with the highest third of the predictions intervals hold, where that matters."""
-
-    target: str
-    interval: float
-    low: float
-    high: float
-
-    def flaw(self) -> str | None:
-        """Return what is wrong with it, if a stranger wrote it."""
-        fits = 0.0 < self.interval < 1.0 and 0.0 <= self.low <= 1.0 and 0.0 <= self.high <= 1.0
-        return None if fits else "shares must be between 0 and 1"
-
-    def told(self, rows: str) -> str:
-        """Return a warning: the noise is taken to be one for all rows."""
-        grow, (low, high) = "grow" if self.high < self.low else "shrink", map(percent, (self.low, self.high))
-        told = f"intervals have about one width, and errors {grow} with the prediction of {self.target!r}"
-        shares = f"those of {percent(self.interval)} hold {low} of the third with the lowest and {high} of that with the highest"
-        way_out = f"a transformation of {self.target!r}, such as the logarithm of positive numbers, may help"
-        return f"{told}: {shares} ({rows}); {way_out}"
-
-
-def uneven_coverage(
-    name: str, predicted: Array, errors: Array, reach: Array, interval: float
-) -> tuple[UnevenCoverage, ...]:
-    """Return what intervals of one noise hold of the lowest and the highest third, if errors differ and it matters.
-
-    It does if one third is held too rarely, or so much more rarely than the other as intervals miss in all. Errors differ by Welch's t of their absolute values.
-    """
-    first, last = np.quantile(predicted, [1 / 3, 2 / 3])
-    thirds = [predicted <= first, predicted >= last]
-    if first >= last or min(map(np.count_nonzero, thirds)) < FEWEST_OF_THIRD:
-        return ()
-    sizes = [np.abs(errors[one]) for one in thirds]
-    error = float(np.sqrt(sum(one.var(ddof=1) / len(one) for one in sizes)))
-    low, high = (covered_share(errors[one], reach[one]) for one in thirds)
-    missed = 1.0 - interval
-    matters = 1.0 - min(low, high) >= TOO_OFTEN * missed or abs(high - low) >= missed
-    differ = abs(float(sizes[1].mean() - sizes[0].mean())) > DIFFERENT * error
-    return (UnevenCoverage(name, interval, low, high),) if matters and differ else ()
 
 
 def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.IntervalMetrics:

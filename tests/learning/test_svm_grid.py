@@ -260,7 +260,7 @@ def test_cells_go_out_by_the_mean_over_the_folds_so_far(seed, monkeypatch):
         multiple, tried, part = work
         place = 0 if part.share > 1 else 1 + [tuple(one.held) for one in search.rounds[1:]].index(tuple(part.held))
         looks.append((part, place))
-        return [(drawn[place, multiples.index(multiple), costs.index(cost)], 0.0) for cost in tried]
+        return [(drawn[place, multiples.index(multiple), costs.index(cost)], 0.0, None) for cost in tried]
 
     monkeypatch.setattr("kerntest.learning.machines.svm_search.MANY_ROWS", 300)
     monkeypatch.setattr("kerntest.learning.machines.svm_search.JUDGED_ROWS", 100)
@@ -470,7 +470,7 @@ def test_a_grid_goes_beyond_its_edges_so_far_and_no_farther(monkeypatch):
     # Inside: scores that grow without end.
     def scores(_, work):
         multiple, tried, part = work
-        return [(np.log(cost) - np.log(multiple) + part.held[0], 0.0) for cost in tried]
+        return [(np.log(cost) - np.log(multiple) + part.held[0], 0.0, None) for cost in tried]
 
     monkeypatch.setattr("kerntest.learning.machines.svm_search.Search._scores", scores)
     grid = train_svm(frame_of(*noisy(40)), "y", grid=True).grid

@@ -259,7 +259,7 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
         after = _dependences(fit.sources, model.bandwidth)
         warnings, held = [], None
         if test is not None:
-            held, told = self._of_others(model, as_points(test.points), lengths)
+            held, told = self._of_others(model, as_points(test.points), lengths, alone=learned.cluster is None)
             warnings += told
             if told:
                 warnings += told_of_series(learned.read, [[name] for name in rows.columns])
@@ -298,16 +298,21 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
         )
         return Judgement(fields, drawn, warnings)
 
-    def _of_others(self, model: UnmixModel, points: Points, lengths: Array) -> tuple[UnmixPart, list[str]]:
-        """Return how dependent columns and sources of rows held out are, and what to know of it."""
+    def _of_others(
+        self, model: UnmixModel, points: Points, lengths: Array, *, alone: bool
+    ) -> tuple[UnmixPart, list[str]]:
+        """Return how dependent columns and sources of rows held out are, and what to know of it; a test of rows that are alone."""
         n, sources = len(points), model.scores(points, self.options.engine)
         before = _dependences((points.numeric - model.mean) / lengths, model.bandwidth)
         after = _dependences(sources, model.bandwidth)
+        part = UnmixPart(n, _mean_of_pairs(before), _mean_of_pairs(after), None)
+        if not alone:
+            return part, []
         features = rotations.centred_features(sources, model.bandwidth, PERMUTED)
         products = float(n) * sum(one.shape[1] for one in features) ** 2
         relabellings = int(np.clip(PRODUCTS / max(products, 1.0), FEWEST_RELABELLINGS, RELABELLINGS))
         p_value = rotations.independence_p_value(features, relabellings, self.options.seed)
-        part = UnmixPart(n, _mean_of_pairs(before), _mean_of_pairs(after), p_value)
+        part = replace(part, p_value=p_value)
         told = "sources of the test rows depend on each other (p = {:.2g}): a little of it is left by errors of estimation alone"
         return part, [told.format(p_value)] if p_value <= 0.05 else []
 

@@ -16,11 +16,13 @@ from kerntest.errors import DataError, UsageError, counted, option, positive
 from kerntest.learning import scores
 from kerntest.learning.estimator import Estimator, not_fitted
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
+from kerntest.learning.intervals import covered_share, told_of_coverage, uneven_coverage
 from kerntest.learning.learner import Judgement, Learner, trains, values_for_name
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.machines.ridge_fit import RidgeFit, RidgeModel, RidgeOptions
-from kerntest.learning.rows import training_rows as training
+from kerntest.learning.rows import targets as outcomes
+from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.solvers.least_squares import ROUNDING
 from kerntest.learning.work_of_fits import Cost, cost_of_ridge, work_of_spectra
 from kerntest.report.results.learning_record import RidgeResult
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Column
     from kerntest.engines.engine import Progress
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Codes
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
     from kerntest.report.results.learning_record import RidgeGrid, TargetFit
 
@@ -179,7 +181,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         return scores.over_targets(metrics).r2 or 0.0
 
     def _truth(self, y: Any, n: int) -> Array:
-        truth, count = [training.numbers_of(one, "y") for one in training.given_targets(y, n)], len(self.model.targets)
+        truth, count = [outcomes.numbers_of(one, "y") for one in outcomes.given_targets(y, n)], len(self.model.targets)
         if len(truth) != count:
             what = f"y has {counted(len(truth), 'target')}, and the regression predicts {count:,}"
             raise DataError(what, hint="hand over the targets of the fit, in their order", code="data.wrong_shape")
@@ -285,12 +287,12 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             both = f"column {self.weights!r} cannot be both target and weight"
             raise UsageError(both, hint="name another one", code="usage.weights")
         beside = () if self.weights is None else (self.weights,)
-        return training.read_labelled(table, names, reading, beside=beside, check=training.numbers_of)
+        return read_labelled(table, names, reading, beside=beside, check=outcomes.numbers_of)
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table that have a weight; refuse a criterion that has nothing to choose."""
         name, criterion = labelled.read.name, self.options.criterion
-        weights = training.checked_weights(labelled.beside[0], name) if labelled.beside else None
+        weights = outcomes.checked_weights(labelled.beside[0], name) if labelled.beside else None
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             rows = self.rows(labelled.take(kept))
@@ -310,8 +312,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
 
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return rows with numbers to predict."""
-        names, warnings = tuple(column.name for column in targets), (*rows.warnings, *training.told_of_dates(targets))
-        return replace(rows, names=names, targets=training.numbers_to_learn(targets, table), warnings=warnings)
+        names, warnings = tuple(column.name for column in targets), (*rows.warnings, *outcomes.told_of_dates(targets))
+        return replace(rows, names=names, targets=outcomes.numbers_to_learn(targets, table), warnings=warnings)
 
     def cost(self, rows: TrainingRows) -> Cost:
         """Return what the spectra of all kernels take; refuse a matrix for which there is no room at all."""
@@ -343,7 +345,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         if fit.left_out is not None and fit.left_out_spread is not None:
             predicted, reach = rows.targets - fit.left_out, fit.model.reach(self.interval) * fit.left_out_spread
             columns = zip(rows.names, predicted.T, fit.left_out.T, reach.T, strict=True)
-            uneven = chain.from_iterable(scores.uneven_coverage(*one, self.interval) for one in columns)
+            told: Any = {"interval": self.interval, "clusters": rows.clusters}
+            uneven = chain.from_iterable(uneven_coverage(*one, **told) for one in columns)
             fit = replace(fit, model=replace(fit.model, uneven=tuple(uneven)))
         return replace(fit, warnings=fit_warnings(rows, fit))
 
@@ -364,7 +367,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         if fit.left_out is not None and fit.left_out_spread is not None:
             found, shown = truth - fit.left_out, left_out_rows(together=rows.clusters is not None)
             reach = model.reach(interval) * fit.left_out_spread
-            covered = scores.covered_share(fit.left_out, reach)
+            covered = covered_share(fit.left_out, reach)
             loo_r2 = float(np.mean([one.loo_r2 for one in targets]))
         if test is not None:
             truth, found, shown, reach = test.targets, model.scores(test.points, options.engine), "test rows", None
@@ -404,9 +407,9 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         parts = [one for one in (rows, test) if one is not None]
         drawn = partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine)
         told = [one.told(left_out_rows(together=rows.clusters is not None)) for one in model.uneven]
-        return Judgement(fields, drawn, [*self._warnings(judged, targets), *told])
+        return Judgement(fields, drawn, [*self._warnings(judged, targets, (test or rows).clusters), *told])
 
-    def _warnings(self, judged: Sequence[Predicted], targets: Sequence[TargetFit]) -> list[str]:
+    def _warnings(self, judged: Sequence[Predicted], targets: Sequence[TargetFit], clusters: Codes | None) -> list[str]:
         """Return what a reader must know of predictions of rows held out, or left out, and of their intervals."""
         warnings = list[str]()
         for own, target in zip(judged, targets, strict=True):
@@ -415,8 +418,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             rows = own.rows if target.test is None else f"{n:,} {own.rows}"
             warnings += scores.told_of_errors(own.name, r2, rows)
             if own.reach is not None:
-                held = scores.covered_share(own.truth - own.found, own.reach)
-                warnings += scores.told_of_coverage(own.name, held, self.interval, n, rows)
+                held = np.abs(own.truth - own.found) <= own.reach
+                warnings += told_of_coverage(own.name, held, self.interval, rows, clusters)
         return warnings
 
 

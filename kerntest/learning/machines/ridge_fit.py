@@ -17,8 +17,9 @@ from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, option, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, named, smoothest
+from kerntest.learning.intervals import UnevenCoverage, covered_share
 from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw, sized
-from kerntest.learning.scores import UnevenCoverage, covered_share, regression_metrics, root_mean_square
+from kerntest.learning.scores import regression_metrics, root_mean_square
 from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
 from kerntest.matrices import factor
 from kerntest.matrices.expansion import GivenExpansion, expanded

@@ -21,7 +21,7 @@ from kerntest.learning.machines.svm_fit import HARD_COSTS, ONE_CLASS_NU, Machine
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_options import SvmOptions
 from kerntest.learning.machines.svm_search import MEASURES, Search, baseline_of, fit_warnings, sigmoids
-from kerntest.learning.rows import training_rows as outcomes
+from kerntest.learning.rows import targets as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_errors
 from kerntest.learning.work_of_fits import Cost, cost_of_machines, work_of_machines
@@ -498,8 +498,8 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         width = 1 if count == 2 else count
         codes, given = found[:, 0].astype(np.intp), found[:, 1 + width :] if model.probability else None
         scores = found[:, 1] if count == 2 else found[:, 1 : 1 + width] if given is None else given
-        judged_by = classification_metrics(rows.codes, codes, scores, rows.classes.names, probabilities=given)
-        return ScoredRows(rows, scores, judged_by)
+        told: Any = {"probabilities": given, "clusters": rows.clusters}
+        return ScoredRows(rows, scores, classification_metrics(rows.codes, codes, scores, rows.classes.names, **told))
 
     def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool, blamed: bool) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Points
-    from kerntest.learning.rows.training_rows import Classes
+    from kerntest.learning.rows.targets import Classes
     from kerntest.report.results.application_record import OutsideValues
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]

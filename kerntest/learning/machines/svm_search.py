@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations, groupby, product
 from operator import itemgetter
 from time import thread_time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from kerntest.kernels.algebra import smaller_gain
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
+from kerntest.learning.intervals import standard_error, too_few
 from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.svm_fit import Machines
 from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, levelled, root_mean_square
@@ -125,6 +126,8 @@ class Search:
         # The score of every cell in every round, and the seconds of a thread that it took; NaN where it was not judged.
         self.scores: dict[Cell, Array] = {}
         self.seconds: dict[Cell, Array] = {}
+        # Of rows in clusters what the rows of each fold add to a score that is a mean over rows.
+        self.parts: dict[Cell, dict[int, Array]] = {}
         self.done = self.total = 0
         self._kernels: dict[float, Any] = {}
         self._kept: dict[float, Array] = {}
@@ -193,8 +196,21 @@ class Search:
         """Return the mean score of a cell over its folds, or else of its first look, its standard error, and its folds."""
         own = self.scores[cell][self.first :]
         known = own[~np.isnan(own)]
-        error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
-        return float(known.mean() if len(known) else self.scores[cell][0]), error, len(known)
+        mean, error = float(known.mean() if len(known) else self.scores[cell][0]), None
+        if len(known) > 1 and (parts := self.parts.get(cell)):
+            error = self._error_over_clusters(parts)
+        elif len(known) > 1:
+            error = float(known.std(ddof=1)) / math.sqrt(len(known))
+        return mean, error, len(known)
+
+    def _error_over_clusters(self, parts: dict[int, Array]) -> float | None:
+        """Return the standard error of a mean over rows in clusters, or of its root: folds that are even in classes hide a part."""
+        clusters = np.concatenate([cast("Codes", self.rows.clusters)[self.rounds[place].held] for place in parts])
+        values = np.concatenate(list(parts.values()))
+        if too_few(clusters):
+            return None
+        slope = 1.0 if self.rows.classes is not None else 2.0 * math.sqrt(float(values.mean())) or 1.0
+        return standard_error(values, clusters) / slope
 
     def _race(self, left: list[Cell], engine: Engine, progress: Progress | None) -> list[Cell]:
         """Return the cells that are left of some when all but the better ones have been given up, round by round."""
@@ -224,8 +240,10 @@ class Search:
         tried = {multiple: [cost for _, cost in own] for multiple, own in groupby(new, key=itemgetter(0))}
         works = [(multiple, costs, part) for multiple, costs in tried.items()]
         for (multiple, costs, _), found in zip(works, engine.map(self._scores, works), strict=True):
-            for cost, (score, seconds) in zip(costs, found, strict=True):
+            for cost, (score, seconds, of_rows) in zip(costs, found, strict=True):
                 self.scores[multiple, cost][place], self.seconds[multiple, cost][place] = score, seconds
+                if of_rows is not None and place >= self.first:
+                    self.parts.setdefault((multiple, cost), {})[place] = of_rows
             self.done += part.pieces * len(costs)
             if progress is not None:
                 progress(self.done, max(self.total, self.done))
@@ -271,8 +289,8 @@ class Search:
             self._kernels[multiple] = self.kernel_at(multiple)
         return self._kernels[multiple]
 
-    def _scores(self, work: tuple[float, list[float], Round]) -> list[tuple[float, float]]:
-        """Return the scores of some costs, ascending, with one kernel, in one round, and the seconds that they took."""
+    def _scores(self, work: tuple[float, list[float], Round]) -> list[tuple[float, float, Array | None]]:
+        """Return the scores of some costs, ascending, with one kernel, in one round, the seconds that they took, and their parts."""
         multiple, costs, part = work
         rows, alone, results, start = self.rows.with_kernel(self._kernel(multiple)), Engine(1), [], None
         began = thread_time()
@@ -291,9 +309,9 @@ class Search:
                     found = model.scores(held.points, alone)
                 else:
                     found = model.expansion.of(whole[1][:, fit.support])
-                results.append(self._score(model, held, found))
+                results.append((self._score(model, held, found), self._of_rows(model, held, found)))
         seconds = (thread_time() - began) / len(costs)
-        return [(score, seconds) for score in results]
+        return [(score, seconds, of_rows) for score, of_rows in results]
 
     def _entries(self, multiple: float, rows: TrainingRows, part: Round) -> tuple[Array, Array] | None:
         """Return the matrix of the rows to fit to, and that of those to judge by against them; None where it is not small."""
@@ -311,6 +329,14 @@ class Search:
             if 8 * len(rows) ** 2 * len(self.multiples) <= KEPT_BYTES:
                 self._kept[multiple] = K
         return K.take(part.train, axis=0).take(part.train, axis=1), K.take(part.held, axis=0).take(part.train, axis=1)
+
+    def _of_rows(self, model: SvmModel, held: TrainingRows, found: Array) -> Array | None:
+        """Return what rows in clusters add to a score that is a mean over rows, or the root of one; None of other scores."""
+        if held.clusters is None:
+            return None
+        if held.classes is None:
+            return np.square(found[:, 0] - held.targets[:, 0])
+        return (model.codes(found) == held.codes).astype(np.float64) if self.select_by == "accuracy" else None
 
     def _score(self, model: SvmModel, held: TrainingRows, found: Array) -> float:
         """Return how well rows are predicted, higher for better."""

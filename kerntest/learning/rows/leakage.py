@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics.copies import copies_of
 from kerntest.data.diagnostics.dependent_rows import (
@@ -58,7 +59,9 @@ def kept_together(labelled: Labelled) -> Labelled:
 
 
 def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
-    """Return further rows to judge by, with a warning about those that are copies of rows that are learned from."""
+    """Return further rows to judge by, in their clusters, with warnings about copies and cases of rows that are learned from."""
+    if learned.cluster is not None:
+        held = _in_clusters(held, learned.cluster)
     pairs = [(learned.features[name], held.features[name]) for name in held.features.names]
     if learned.target is not None and held.target is not None:
         pairs.append((learned.target, held.target))
@@ -72,6 +75,25 @@ def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
         "heart is no test; take them out"
     )
     return replace(held, warnings=(*held.warnings, warning))
+
+
+def _in_clusters(held: Labelled, known: Column) -> Labelled:
+    """Return further rows with those marked that are of one value of --cluster; told is where they are learned from, or unknown."""
+    if held.cluster is None:
+        told = f"{held.read.name} has no column {known.name!r}: its rows are taken for independent"
+        return replace(
+            held, warnings=(*held.warnings, f"{told}, and what is told of errors over them may be too little")
+        )
+    both = laid_below(as_text(known), as_text(held.cluster)).values
+    before, own = both[: -held.n], both[-held.n :]
+    values, clusters = np.unique(own, return_inverse=True)
+    shared, warnings = int(np.isin(values, before).sum()), held.warnings
+    if shared:
+        told = (
+            f"{shared:,} of {counted(len(values), 'cluster')} of {held.read.name} are among those that are learned from"
+        )
+        warnings = (*warnings, f"{told}: how new ones are predicted is not known by them; take them out")
+    return replace(held, clusters=clusters, warnings=warnings)
 
 
 def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:

@@ -219,7 +219,7 @@ class UnmixPart(Record):
         columns, in standard deviations of the training rows, and over pairs of sources.
     p_value : float or None
         Of the hypothesis that the sources are independent, by relabellings of the sum over pairs; None of training rows,
-        which the sources were fitted to.
+        which the sources were fitted to, and where rows stay together.
     """
 
     n: int

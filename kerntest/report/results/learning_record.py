@@ -46,8 +46,9 @@ class ClassificationMetrics(Record):
         Rows.
     accuracy : float
         Share of the rows whose class is predicted.
-    accuracy_interval : (float, float)
-        Wilson's interval for it, at 95 %: of rows that the classifier has not seen.
+    accuracy_interval : (float, float) or None
+        Wilson's interval for it, at 95 %: of rows that the classifier has not seen. Of rows that stay together it is over
+        their clusters, and None where these are fewer than 8.
     balanced_accuracy : float
         Mean recall of the classes that are there.
     macro_f1 : float
@@ -70,7 +71,7 @@ class ClassificationMetrics(Record):
 
     n: int
     accuracy: float
-    accuracy_interval: tuple[float, float]
+    accuracy_interval: tuple[float, float] | None
     balanced_accuracy: float
     macro_f1: float
     classes: tuple[ClassMetrics, ...]
@@ -108,11 +109,14 @@ class RegressionMetrics(Record):
 
 @dataclass(frozen=True)
 class ColumnImportance(Record):
-    """What one column is worth: by how much rows are predicted worse where its values are shuffled, and the error of that."""
+    """What one column is worth: by how much rows are predicted worse where its values are shuffled, and the error of that.
+
+    The error is over clusters of rows that stay together, and None of fewer than 8.
+    """
 
     name: str
     mean: float
-    standard_error: float
+    standard_error: float | None
 
 
 @dataclass(frozen=True)
@@ -278,7 +282,7 @@ class LearnerResult(Result):
     provenance: Provenance
     LAST = (
         *("kernel", "bandwidth", "gamma", "features", "feature_error", "model", "columns", "columns_left_out"),
-        *("cluster", "n_clusters", *Record.LAST),
+        *("cluster", "n_clusters", "n_test_clusters", *Record.LAST),
     )
 
 
@@ -296,6 +300,8 @@ class PredictorResult(LearnerResult):
         The column whose rows of one value stay together.
     n_clusters : int or None
         Sets of training rows that no split parts, copies of a row among them; None where every row is on its own.
+    n_test_clusters : int or None
+        Those of test rows: standard errors and intervals are over them.
     importance : Importance or None
         What each column is worth on the rows held out, or some of them; None without them, and where it would take more
         than 10^8 kernel values.
@@ -306,6 +312,7 @@ class PredictorResult(LearnerResult):
     r2: float | None
     cluster: str | None
     n_clusters: int | None
+    n_test_clusters: int | None
     importance: Importance | None
 
 

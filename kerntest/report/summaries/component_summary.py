@@ -136,7 +136,8 @@ def unmix_sentence(result: UnmixResult) -> str:
         else "the columns were independent"
     )
     if judged.p_value is None:
-        return f"{result.components:,} sources: {less}, on the rows that they were fitted to."
+        where = rows if result.test is not None else "the rows that they were fitted to"
+        return f"{result.components:,} sources: {less}, on {where}."
     p_value = f"(p = {number(judged.p_value, 2)})"
     if judged.p_value > 0.05:
         return f"{result.components:,} sources could be independent on {rows} {p_value}."

@@ -43,7 +43,8 @@ def learner_summary(
     """Return a fit in words, `lines` its own between the kernel and the model."""
     first, *others = result.provenance.inputs
     weights, cluster, n_clusters = (getattr(result, name, None) for name in ("weights", "cluster", "n_clusters"))
-    features, split = None, result.n_test and not others
+    features, split, tested = None, result.n_test and not others, getattr(result, "n_test_clusters", None)
+    held = f" and {tested:,} among the test rows" if tested else ""
     if result.feature_error is not None:
         features = f"{result.features}, kernel values off by {number(result.feature_error, 2)} (RMS)"
     told = [
@@ -53,7 +54,7 @@ def learner_summary(
         ("target", target),
         (
             "clusters",
-            cluster and f"{visible(cluster)}: {n_clusters or 0:,} among the training rows, none of them parted",
+            cluster and f"{visible(cluster)}: {n_clusters or 0:,} among the training rows{held}, none of them parted",
         ),
         ("columns", name_list(result.columns)),
         ("kernel", visible(words.shortened_kernel(result.kernel))),
@@ -254,8 +255,11 @@ def _solver_lines(result: records.SvmResult) -> Lines:
 
 def _class_lines(result: records.SvmResult, judged: records.ClassificationMetrics, rows: str) -> Lines:
     """Return how good a classifier is on the rows that it is judged by, and on those that it has learned."""
-    low, high = (percent(end) for end in judged.accuracy_interval)
-    interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
+    interval = ""
+    if result.judged_on == "test" and judged.accuracy_interval is not None:
+        low, high = map(percent, judged.accuracy_interval)
+        over = f" over {result.n_test_clusters:,} clusters" if result.cluster and result.n_test_clusters else ""
+        interval = f", 95 % interval {low} to {high}{over}"
     # What is copied from the report is copied line by line.
     probability, nearest, known = None, None, f" of {rows}" if result.judged_on == "train" else ""
     if judged.log_loss is not None and judged.brier is not None:
@@ -297,12 +301,14 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
 
 def importance_texts(importance: records.Importance) -> dict[str, tuple[str, str]]:
     """Return by name what columns are worth, and the standard error of that, with the digits that the largest of them leaves."""
-    largest = max((one.standard_error for one in importance.columns), default=0.0)
+    largest = max((one.standard_error or 0.0 for one in importance.columns), default=0.0)
     unit, places = (100.0, 1) if importance.score == "accuracy" else (1.0, 2)
     if importance.score != "accuracy" and largest > 0:
         places = 1 - math.floor(math.log10(largest))
 
-    def written(value: float) -> str:
+    def written(value: float | None) -> str:
+        if value is None:
+            return "-"
         return f"{unit * value:,.{max(places, 0)}f}" if places <= MOST_PLACES else number(value, 3)
 
     return {one.name: (written(one.mean), written(one.standard_error)) for one in importance.columns}
