@@ -43,7 +43,7 @@ LEGEND: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none", "fontsize": 8
 FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH, CAPTION_LINES = 72, 11, 13, 4
 # Of the width of a panel, that of its axis at least; points that a digit takes there.
-SHARE_OF_AXIS, LETTER = 0.75, 6.4
+SHARE_OF_AXIS, LETTER = 0.7, 6.4
 _COMPARED = re.compile(r"\S+ (=|<=|>=|<|>) \S+")
 POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 10
 # Up to so many cells a side, there is room for what they say; of more than these, every so manieth is named.
