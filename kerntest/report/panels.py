@@ -44,6 +44,8 @@ FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf
 POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH, CAPTION_LINES = 72, 11, 13, 4
 # Of the width of a panel, that of its axis at least; points that a digit takes there.
 SHARE_OF_AXIS, LETTER = 0.7, 6.4
+# As many numbers as matplotlib writes below an axis.
+MOST_NUMBERS = 9
 _COMPARED = re.compile(r"\S+ (=|<=|>=|<|>) \S+")
 POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 10
 # Up to so many cells a side, there is room for what they say; of more than these, every so manieth is named.
@@ -113,7 +115,8 @@ def _space_ticks(axis: Any, width: float) -> None:
     seen = [place for place in below.get_majorticklocs() if low <= place <= high]
     longest = max(map(len, below.get_major_formatter().format_ticks(seen)), default=0)
     room = int(width * SHARE_OF_AXIS * POINTS_PER_INCH / (LETTER * (longest + 1)))
-    if len(seen) > room:
+    # The layout comes later, and with it may more numbers.
+    if room < MOST_NUMBERS:
         below.set_major_locator(ticker.MaxNLocator(max(2, room), steps=[1, 2, 2.5, 5, 10]))
 
 

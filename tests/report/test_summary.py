@@ -158,7 +158,8 @@ def test_unprintable_characters_are_written_out():
 def test_a_contrast_that_decided_is_told(p_value, p_clearest, judge, told):
     family = replace(FAMILY, judge=judge, p_clearest=p_clearest)
     lines = [text for _, text in two_sample_summary(two_sample_result(p_value, family=family)).lines]
-    assert ("alone it shows nothing (p = 0.4, corrected): a contrast between kernels does" in lines) == told
+    said = "by itself it shows nothing (p = 0.4, corrected), only all kernels together do: "
+    assert any(line.startswith(said) for line in lines) == told
 
 
 @pytest.mark.parametrize(

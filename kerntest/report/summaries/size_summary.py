@@ -25,11 +25,13 @@ def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tu
     mmd, effect = (number(value) for value in (interval.mmd, interval.effect_size))
     if interval.lower is None or interval.upper is None:
         why = (
-            "without a standard error"
+            "MMD has no standard error"
             if interval.standard_errors is None
-            else "too near 0, or of too few rows, for an interval that holds; the p-value does"
+            else "MMD is too near 0, or rows are too few"
         )
-        return labelled("interval", [f"none: MMD is {mmd}, {why}", _under(interval.kernel, kernel)])
+        none = f"none: {why}; the p-value holds without one"
+        under = f"(that MMD: {mmd} under {visible(shortened_kernel(interval.kernel))}, which is chosen beforehand)"
+        return labelled("interval", [none, *([] if interval.kernel == kernel else [under])])
     ends = f"{percent(interval.level)}: {number(interval.lower)} to {number(interval.upper)}"
     sizes = f"{number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
     found = f"MMD {mmd} ({ends}), effect size {effect} ({sizes})"

@@ -395,6 +395,9 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
         del columns["p exact"]
     if len({pair.n for pair in shown}) < 2:
         del columns["n"]
+    twice = exact and all(pair.p_step_down == pair.p_permutation for pair in shown)
+    if twice:
+        del columns["p perm."]
     rows: list[tuple[str | Cell, ...]] = []
     for pair in shown:
         columns_of = (pair.x, pair.y)[: len(names)]
@@ -405,8 +408,9 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
         f"and {len(tested) - len(shown):,} more: {either('--format csv', 'to_frame()')} shows all": len(tested)
         > len(shown),
         f"* p at most alpha = {number(result.alpha)}": any(pair.reject for pair in shown),
-        "p: corrected for all tests; p perm.: over relabellings of this pair alone": True,
-        "p exact: corrected over relabellings that all tests share": exact,
+        "p: corrected for all tests": twice,
+        "p: corrected for all tests; p perm.: over relabellings of this pair alone": not twice,
+        f"p exact: corrected over relabellings that all tests share{', and the same of each alone' * twice}": exact,
         f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number": True,
         f"r, rho and tau are all below {FAINT} in {which} marked: they miss the dependence": bool(missed),
     }

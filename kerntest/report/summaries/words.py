@@ -152,8 +152,8 @@ def clearest_lines(family: FamilyRecord | None, noun: str, p_value: float, alpha
     how = "that the test judged together" if together else "of which the smallest p-value counts, corrected"
     lines = [("", f"the clearest of {len(family.members):,} {noun} {how}")]
     if together and family.p_clearest is not None and p_value <= alpha < family.p_clearest:
-        alone = f"alone it shows nothing (p = {number(family.p_clearest)}, corrected): a contrast between {noun} does"
-        lines.append(("", alone))
+        alone = f"by itself it shows nothing (p = {number(family.p_clearest)}, corrected), only all {noun} together do"
+        lines.append(("", f"{alone}: it is no guide to what was found, which other rows should confirm"))
     if together and p_value >= 1 and all(member.z <= 0 for member in family.members):
         one = noun.removesuffix("s")
         lines.append(("", f"no {one} shows an excess: no statistic lies above its mean, so p = 1"))
