@@ -118,8 +118,11 @@ def test_a_second_name_of_the_samples_is_told(method):
 
 
 def test_rare_values_need_not_be_in_both_samples():
-    x, y = ({"v": noise(40), "name": [f"{letter}{k // 4}" for k in range(40)]} for letter in "xy")
-    assert found(x, y) == []
+    def named(values):
+        return ({"v": noise(40), "name": [f"{letter}{k % values}" for k in range(40)]} for letter in "xy")
+
+    assert found(*named(25)) == []
+    assert len(found(*named(20))) == 1
 
 
 def test_very_unequal_sizes():

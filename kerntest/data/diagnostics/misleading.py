@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from kerntest.data.table import Kind, Table
 
 LARGEST_RATIO = 20
-# Values that no other table has tell it apart, and are not rare by chance, with so many rows of each on average.
-ROWS_OF_VALUE = 5
+# Values that no other table has tell it apart with so many rows of each on average, and so many more rows than values: chance
+# would put rows of one value into both.
+ROWS_OF_VALUE, ROWS_BEYOND = 2, 10
 SIGNIFICANT = 0.01
 COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 _COUNTS_IN_EACH = COUNTS.replace("its", "in each table its")
@@ -65,9 +66,13 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Ite
 
 
 def _tells_apart(name: str, facts: Sequence[TableFacts]) -> bool:
-    """Say whether a few categories or codes, in many rows each, are all in one of two tables."""
+    """Say whether categories or codes, in several rows each, are all in one of two tables."""
     values = [one.levels.get(name) or one.codes.get(name) for one in facts]
-    few = [some for some, one in zip(values, facts, strict=True) if some and ROWS_OF_VALUE * len(some) <= one.used]
+    few = [
+        some
+        for some, one in zip(values, facts, strict=True)
+        if some and max(ROWS_OF_VALUE * len(some), ROWS_BEYOND + len(some)) <= one.used
+    ]
     # Of dates it is told that they differ.
     return len(few) == len(facts) and not few[0] & few[1] and facts[0].kinds[name] != "date"
 
