@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
-from kerntest.data.diagnostics.dependent_rows import dependent_rows
+from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows
 from kerntest.data.diagnostics.misleading import misleading
 from kerntest.data.facts import lone_values
 from kerntest.dataclass import dataclass
@@ -151,6 +152,10 @@ class Comparison:
         warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *repeated, *pooled.warnings)
         if verdict.p_value <= options.alpha and sample.design is None:
             warnings += tuple(dependent_rows(tables.read, tables.tables, self.same))
+        elif verdict.p_value <= options.alpha and (cluster := self.reading.cluster) is not None:
+            pairs = zip(tables.tables, tables.read, strict=True)
+            told = (text for some, read in pairs for text in clusters_in_time(some.columns, read, cluster))
+            warnings += tuple(islice(told, 1))
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from kerntest.data.diagnostics.dependent_rows import no_series, order_warnings
+from kerntest.data.diagnostics.dependent_rows import clusters_in_time, no_series, order_warnings
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
@@ -298,7 +298,7 @@ def hsic_test(
             *(
                 no_series(groups.tables, paired.origin, rejects=verdict.p_value <= alpha)
                 if time_series
-                else []
+                else _cluster_warnings(groups, cluster, rejects=verdict.p_value <= alpha)
                 if cluster
                 else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)
             ),
@@ -451,6 +451,12 @@ def _gap(table: Table, row: int, said: str) -> DataError:
         code="data.gap",
         where=table.where(row),
     )
+
+
+def _cluster_warnings(groups: Groups, cluster: str, *, rejects: bool) -> list[str]:
+    """Return the warning of clusters that are times and follow one another on both sides."""
+    told = [list(clusters_in_time(side.columns, read, cluster)) for side, read in groups.sides()]
+    return told[0] if rejects and all(told) else []
 
 
 def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:

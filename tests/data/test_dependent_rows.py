@@ -15,7 +15,8 @@ from kerntest import (
     train_svm,
     train_unmix,
 )
-from kerntest.data.diagnostics.dependent_rows import case_column, in_time
+from kerntest.data.diagnostics.cases import ALIKE, case_column, case_columns
+from kerntest.data.diagnostics.dependent_rows import in_time
 from kerntest.errors import DataError
 
 
@@ -37,8 +38,11 @@ def panel(persons=30, years=8, seed=0, first=100):
 def named(data, **groups):
     """Return the column that names cases in a table, of the groups of columns that are given, or of all."""
     table = read_table(data)
-    found = case_column(table, [[table[name] for name in names] for names in groups.values()] or [table.columns])
-    return found and found.name
+    if groups:
+        found = case_column(table, *([table[name] for name in names] for names in groups.values()))
+        return found and found.name
+    named = case_columns(table, table.columns)
+    return next((one.column.name for one in named if one.sure and max(one.alike.values()) > ALIKE), None)
 
 
 def town(n=600, seed=1):
@@ -268,26 +272,83 @@ def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
     assert "in 'level' of " in text
 
 
-def test_cases_that_a_design_names_are_hinted_at_where_their_rows_are_too_little_alike():
-    rng = np.random.default_rng(5)
-    child = np.repeat(np.arange(60), 4)
-    arm = rng.permutation(60)[child] < 30
-    rows = {"id": [f"c{k}" for k in child], "week": np.tile([0, 2, 4, 8], 60), "arm": np.where(arm, "u", "v")}
-    table = pd.DataFrame(rows | {"y": np.where(rng.random(240) < 0.5 + 0.2 * arm, "yes", "no")})
-    told, way_out = "the same 'id' stands in several rows, by design it seems", "cluster='id' relabels them together"
-    tests = (
-        lambda some, **options: hsic_test(some, x_columns="arm", y_columns="y", alpha=0.2, **options),
-        lambda some, **options: mmd_test(some, by="arm", columns="y", alpha=0.2, **options),
-    )
-    for test in tests:
-        (text,) = [one for one in test(table).warnings if told in one]
-        assert text.endswith(way_out)
-        assert not [one for one in test(table, cluster="id").warnings if told in one]
-        # Nothing tells rows apart, or the arm is not that of a child.
-        drawn = table.assign(week=rng.integers(0, 4, 240))
-        within = table.assign(arm=np.where(rng.random(240) < 0.5, "u", "v"))
-        within["y"] = np.where(within.arm == "u", table.y, "yes")
-        for some in (drawn, within):
-            found = test(some)
-            assert found.reject
-            assert not [one for one in found.warnings if told in one]
+def shuffled(table, seed=0):
+    """The same rows in no order."""
+    return table.sample(frac=1.0, random_state=seed).reset_index(drop=True)
+
+
+def test_names_of_cases_are_understood_in_any_order_and_of_few_cases():
+    # As many rows as chance gives, in no order, and nothing else that tells.
+    some = shuffled(panel(30)).drop(columns="year")[np.random.default_rng(0).random(240) < 0.6]
+    assert named(some.rename(columns={"person": "quarter"})) is None
+    for name in ("id", "ID", "Subject", "patient_id", "patientId", "study.id", "Participant", "hh_id"):
+        assert named(some.rename(columns={"person": name})) == name
+    for name in ("idea", "valid", "width", "personality", "subjective"):
+        assert named(some.rename(columns={"person": name})) is None
+    few = panel(8, 6, seed=2)
+    assert named(few.rename(columns={"person": "Subject"}), x=["wage"], y=["hours"]) == "Subject"
+    assert named(few, x=["wage"], y=["hours"]) is None
+    # Numbers whose order says something are none, whatever they are called.
+    k = np.random.default_rng(1).integers(0, 30, 400)
+    assert named(pd.DataFrame({"id": k, "y": k + np.random.default_rng(2).normal(size=400)})) is None
+
+
+def schools(rng, sizes=(3, 12), columns=1):
+    """Pupils of forty schools, public or private, in no order; nothing depends on which."""
+    school = np.repeat(rng.permutation(40), rng.integers(*sizes, 40))
+    private = rng.permutation(40) < 15
+    score = rng.normal(size=(40, columns))[school] + rng.normal(size=(len(school), columns))
+    table = pd.DataFrame(score, columns=[f"score{k}" for k in range(columns)])
+    return shuffled(table.assign(code=school, kind=np.where(private[school], "private", "public")))
+
+
+def test_what_never_changes_within_numbers_tells_that_they_are_cases():
+    told = "rows with the same 'code' are alike"
+    for seed in range(5):
+        table = schools(np.random.default_rng(seed))
+        assert named(table) is None
+        assert named(table, x=["kind"], y=["score0"]) == "code"
+        shifted = table.assign(score0=table.score0 + (table.kind == "private"))
+        assert [one for one in mmd_test(shifted, by="kind", columns="score0").warnings if told in one]
+        assert [one for one in train_svm(table, "kind", exclude="code").warnings if told in one]
+    # A limit of ages, and what is drawn row by row.
+    rng = np.random.default_rng(1)
+    age = rng.integers(20, 70, 400)
+    grown = pd.DataFrame({"age": age, "old": np.where(age > 50, "yes", "no"), "y": 0.05 * age + rng.normal(size=400)})
+    assert named(grown, x=["old"], y=["y"]) is None
+    assert not [one for one in mmd_test(grown, by="old", columns="y").warnings if "the same 'age'" in one]
+    assert named(table.assign(kind=rng.permutation(table.kind)), x=["kind"], y=["score0"]) is None
+
+
+def test_a_warning_of_cases_hangs_on_how_far_they_inflate_the_variance():
+    rng = np.random.default_rng(3)
+    case = np.repeat(np.arange(40), 50)
+    fixed = rng.normal(size=40)[case]
+    for between, is_told in ((0.5, True), (0.02, False)):
+        y = between * rng.normal(size=40)[case] + rng.normal(size=2000)
+        table = shuffled(pd.DataFrame({"patient": case, "x": fixed, "y": y}))
+        assert (named(table, x=["x"], y=["y"]) == "patient") == is_told
+
+
+def test_years_of_a_series_are_no_cases_and_as_clusters_follow_each_other():
+    rng = np.random.default_rng(4)
+    year = np.repeat(np.arange(1950, 2000), 4)
+    walks = pd.DataFrame({"year": year, "u": np.cumsum(rng.normal(size=200)), "v": np.cumsum(rng.normal(size=200))})
+    cases, series = "rows with the same 'year'", "time_series=True"
+    tested = {"x_columns": "u", "y_columns": "v", "alpha": 0.99}
+    half = walks.assign(late=np.where(year < 1975, "no", "yes"))
+    for found in (
+        hsic_test(walks, **tested),
+        hsic_test(walks, **tested, cluster="year"),
+        hsic_pairs(walks, exclude="year", alpha=0.99),
+        mmd_test(half, by="late", columns="u", cluster="year"),
+    ):
+        assert [one for one in found.warnings if series in one]
+        assert not [one for one in found.warnings if cases in one]
+    found = mmd_test(half, by="late", columns="u")
+    (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
+    assert "number stretches of rows in a column 'stretch'" in text
+    # Years that do not follow each other are clusters as others are.
+    shocks = half.assign(u=rng.normal(size=50)[year - 1950] + 0.3 * rng.normal(size=200) + 2.0 * (half.late == "yes"))
+    assert [one for one in mmd_test(shocks, by="late", columns="u").warnings if cases in one]
+    assert not mmd_test(shocks, by="late", columns="u", cluster="year").warnings

@@ -1,26 +1,17 @@
-"""Rows that are not independent: several of one case, such as a patient or a country over the years, and those of a series.
-
-A column names cases if it has several rows of each level, which are alike in other columns, and
-
-* it is a text, or numbers of which equal ones stand together; and, where asked,
-* with another column, such as a year, it tells all rows apart although by chance many would be equal in both;
-* or it is a text with as many rows of each level, nearly, as chance would hardly draw: a design has chosen them;
-* or it is whole numbers, in order or with such numbers of rows but no years, and rows of one are alike as those of the next one
-  are not: not so if order means something.
-"""
+"""Rows that are not independent: what tests, of two samples and of dependence, tell of cases of several rows and of series."""
 
 from __future__ import annotations
 
 import math
 from itertools import chain
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.data.column_types import as_text
+from kerntest.data.diagnostics.cases import IMPROBABLE, case_column, case_columns, explained, runs, within_years
 from kerntest.data.diagnostics.misleading import COUNTS, left_out_with
-from kerntest.data.facts import NumberFacts, counts_rows, explained_share
+from kerntest.data.facts import NumberFacts, counts_rows
 from kerntest.errors import either, listed, option
 
 if TYPE_CHECKING:
@@ -28,161 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.diagnostics.cases import Cases
     from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Column, Table
-
-# Cases that a column must name at least, and rows of each on average.
-FEWEST_CASES, FEWEST_OF_CASE = 10, 2.0
-# Rows of a case are alike if chance makes them so with less than this probability, and cases explain so much;
-IMPROBABLE, ALIKE = 1e-3, 0.2
-# and, of numbers in order, if of the variance between cases two next to each other share less than this.
-SHARED_WITH_NEXT = 0.75
-# Rows that are looked at.
-MOST_ROWS = 20_000
-
-
-def case_columns(
-    table: Table, columns: Sequence[Column], *, sure: bool = True, itself: bool = False
-) -> Iterator[tuple[Column, set[str]]]:
-    """Yield the columns of a table that name cases, each with those of some columns in which rows of a case are alike.
-
-    Unless `sure`, a column that is not one of these need not tell rows apart with another one, nor be numbers in order. One
-    that is one of these is alike in its cases `itself`, where a test takes it so.
-    """
-    used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
-    looked = [column.take(first) for column in columns if column.is_category or not _runs(column)]
-    plain, known = [column.take(first) for column in table.columns if column.problem is None], dict[str, Any]()
-    # Numbers in no order may be what is measured of cases that another column names.
-    for loose, levels, column in sorted(filter(None, map(_cases, plain)), key=itemgetter(0)):
-        told_apart = not loose and (
-            _tells_rows_apart(column, levels, plain, known) or (column.is_category and _chosen(levels))
-        )
-        in_order = loose or (
-            not told_apart and column.kind == "number" and NumberFacts.of(column.values[~column.missing]).counts_cases
-        )
-        # Levels of one column within those of another are no wonder unless these name cases.
-        others = [one for one in looked if one.name != column.name and (told_apart or not one.is_category)]
-        if told_apart or in_order or (not sure and column.name not in used):
-            ordered = in_order and (sure or loose or column.name in used)
-            alike = {*_alike(column, levels, others, in_order=ordered)}
-            # What is tested itself is the same in all rows of a case.
-            if alike := alike | ({column.name} & used if itself and told_apart else set()):
-                yield table[column.name], alike
-
-
-def case_column(table: Table, groups: Sequence[Sequence[Column]], *, sure: bool = True) -> Column | None:
-    """Return the first column that names cases whose rows are alike in some column of each group of columns."""
-    found = case_columns(table, [column for group in groups for column in group], sure=sure)
-    hit = (column for column, alike in found if all(any(one.name in alike for one in group) for group in groups))
-    return next(hit, None)
-
-
-def _runs(column: Column) -> bool:
-    """Say whether numbers never turn back: those of rows of a sorted table are alike."""
-    present = column.values[~column.missing]
-    return len(present) > 0 and (facts := NumberFacts.of(present)).runs and facts.up + facts.down > 0
-
-
-def _cases(column: Column) -> tuple[bool, NDArray[np.intp], Column] | None:
-    """Return whether numbers name cases in no order, the case of each row that names one, and the column, if it may name any."""
-    present = column.values[~column.missing]
-    if len(present) < FEWEST_OF_CASE * FEWEST_CASES:
-        return None
-    changes = int(np.count_nonzero(present[1:] != present[:-1]))
-    named = column.is_category or (column.kind == "number" and bool((present == np.floor(present)).all()))
-    # Of most columns of numbers this says that they are no names.
-    if not named and changes > len(present) / FEWEST_OF_CASE:
-        return None
-    # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
-    values, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
-    if not FEWEST_CASES <= len(counts) <= len(present) / FEWEST_OF_CASE:
-        return None
-    loose = not column.is_category and changes != len(counts) - 1
-    if loose and not (named and _chosen(levels) and not _within_years(values)):
-        return None
-    return loose, levels, column
-
-
-def _chosen(levels: NDArray[np.intp]) -> bool:
-    """Say whether numbers of rows of each level are more equal than chance makes them, by the dispersion test of Poisson.
-
-    Below its mean the distribution function of chi-square is x^f e^-x / f! (1 + x / (f + 1) + ...), of half of each: no scipy.
-    """
-    sizes = np.bincount(levels)
-    free, x = 0.5 * (len(sizes) - 1), 0.5 * float(np.square(sizes - sizes.mean()).sum()) / float(sizes.mean())
-    if not 0.0 < x < free:
-        return x == 0.0
-    term = total = 1.0
-    for step in range(1, 1000):
-        term *= x / (free + step)
-        total += term
-        if term < 1e-6 * total:
-            break
-    return math.exp(free * math.log(x) - x - math.lgamma(free + 1.0)) * total < IMPROBABLE
-
-
-def _tells_rows_apart(
-    column: Column, levels: NDArray[np.intp], columns: Sequence[Column], known: dict[str, Any]
-) -> bool:
-    """Say whether rows of one case all differ in a number or a date, in which so many pairs of rows would not by chance.
-
-    Two rows are equal in it with probability q, so that none of m pairs is with probability exp(-m q). Places of values
-    among those of their column, and q, are kept as `known`.
-    """
-    present, sizes = ~column.missing, np.bincount(levels)
-    pairs = 0.5 * float(sizes @ (sizes - 1))
-    others = [one for one in columns if one.name != column.name and not one.is_category]
-    for one in others:
-        if one.name not in known:
-            _, places, counts = np.unique(one.values, return_inverse=True, return_counts=True)
-            known[one.name] = places, float(counts @ (counts - 1)) / (len(places) * (len(places) - 1))
-        places, q = known[one.name]
-        if math.exp(-pairs * q) * len(others) < IMPROBABLE:
-            keys = np.sort(levels * np.intp(len(places)) + places[present])
-            if (keys[1:] != keys[:-1]).all():
-                return True
-    return False
-
-
-def _alike(column: Column, levels: NDArray[np.intp], measured: Sequence[Column], *, in_order: bool) -> Iterator[str]:
-    """Yield the names of the columns in which rows of one case are alike."""
-    for one in measured:
-        values = one.values[~column.missing]
-        known = values >= 0 if one.is_category else np.isfinite(values)
-        values, places = values[known], np.unique(levels[known], return_inverse=True, return_counts=True)[1]
-        if len(places) == 0 or len(places) <= (groups := int(places.max()) + 1) or values.min() == values.max():
-            continue
-        # Another name of the cases is no property of them.
-        if one.is_category and 2 * len(np.unique(values, return_counts=True)[0]) > groups:
-            continue
-        beyond, p_value = _explained(places, values)
-        if beyond <= ALIKE or p_value * len(measured) >= IMPROBABLE:
-            continue
-        # Of cases whose order says nothing, two next to each other share half of the variance between cases.
-        if not in_order or _explained(places // 2, values)[0] < SHARED_WITH_NEXT * beyond:
-            yield one.name
-
-
-def _explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:
-    """Return which share of a variance lies between cases, less what chance explains, and the p-value that there is one.
-
-    Of numbers by the F test; of levels the variance is that of Gini, and the test that of Light and Margolin (1971).
-    """
-    from scipy.special import chdtrc, fdtrc  # noqa: PLC0415 - few tables have such a column
-
-    n, groups = len(places), int(places.max()) + 1
-    if values.dtype.kind == "f":
-        share = min(explained_share(places, values.astype(np.float64)), 1.0 - 1e-12)
-        p_value = fdtrc(groups - 1, n - groups, share / (groups - 1) / ((1.0 - share) / (n - groups)))
-    else:
-        _, levels, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        cells = np.unique(places * np.intp(len(sizes)) + levels, return_counts=True)
-        within = np.bincount(cells[0] // len(sizes), weights=cells[1].astype(np.float64) ** 2) / np.bincount(places)
-        total = n - float(sizes @ sizes) / n
-        share = 1.0 - (n - float(within.sum())) / total
-        p_value = chdtrc((len(sizes) - 1) * (groups - 1), (n - 1) * (len(sizes) - 1) * share)
-    # By chance (groups - 1) / (n - 1).
-    return 1.0 - (1.0 - share) * (n - 1) / (n - groups), float(p_value)
 
 
 def cases_warning(name: str, way_out: str = "") -> str:
@@ -192,32 +31,6 @@ def cases_warning(name: str, way_out: str = "") -> str:
 
 def _takes_rows_for_independent(name: str, way_out: str) -> str:
     return f"rows with the same {name!r} are alike, and the test takes rows for independent: {way_out}"
-
-
-def _design_warning(name: str) -> str:
-    """Return the hint at a column that names cases by design, whether their rows are seen to be alike or not."""
-    told = f"the same {name!r} stands in several rows, by design it seems: if these are of one case, such as a patient"
-    return f"{told}, {option('cluster', [name])} relabels them together"
-
-
-def _by_design(table: Table) -> Iterator[tuple[Column, NDArray[np.intp]]]:
-    """Yield the columns that tell the rows of a table apart with another one, such as a visit, and the case of each row."""
-    first, known = np.arange(min(table.n_rows, MOST_ROWS)), dict[str, Any]()
-    plain = [column.take(first) for column in table.columns if column.problem is None]
-    for loose, levels, column in filter(None, map(_cases, plain)):
-        if not loose and _tells_rows_apart(column, levels, plain, known):
-            yield column, levels
-
-
-def _constant(columns: Sequence[Column], cases: Column, levels: NDArray[np.intp]) -> bool:
-    """Say whether some columns are properties of cases: the same in all rows of each, and in several cases."""
-    first = np.unique(levels, return_index=True)[1]
-    for column in columns:
-        values = column.values[: len(cases.missing)][~cases.missing]
-        several = 2 <= len(np.unique(values, return_counts=True)[0]) <= len(first) / 2
-        if not several or (values != values[first][levels]).any():
-            return False
-    return True
 
 
 def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
@@ -243,8 +56,6 @@ LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
 # The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
 UNIT_ROOT = -2.57
-# Whole numbers that run from step to step within these are years.
-YEARS = 1500.0, 2200.0
 # So many steps of a series of years have one gap at most.
 FEW_GAPS = 8
 
@@ -258,20 +69,17 @@ def dependent_rows(
     table, `same` is what asks of whole cases whether they differ.
     """
     whole = [one.with_all_columns() for one in read]
-    for sure in (True, False):
-        for one, of in zip(tables, whole, strict=True):
-            for cases, _ in case_columns(of, one.columns, sure=sure, itself=sure):
-                if (apart := _apart(cases.name, whole)) == 1.0:
-                    yield cases_warning(cases.name)
-                    return
-                if sure and apart > ALIKE:
-                    yield _takes_rows_for_independent(cases.name, ways_with_shared_cases(cases.name, same))
-                    return
-    if (
-        name := next((one.name for one, _ in _by_design(whole[0]) if _apart(one.name, whole) == 1.0), None)
-    ) is not None:
-        yield _design_warning(name)
-        return
+    for one, of in zip(tables, whole, strict=True):
+        for cases in case_columns(of, one.columns, apart=lambda column: _apart(column.name, whole) == 1.0):
+            name, apart = cases.column.name, _apart(cases.column.name, whole)
+            if not cases.inflated(apart, max(cases.alike.values())) or _is_series(cases, of, cases.alike):
+                continue
+            if apart == 1.0:
+                yield cases_warning(name)
+                return
+            if cases.sure:
+                yield _takes_rows_for_independent(name, ways_with_shared_cases(name, same))
+                return
     looked = [list(zip(tables, whole, strict=True))]
     if (table := read[0].whole) is not None and table is read[1].whole:
         # Of groups of one table the whole follows time, or else each.
@@ -280,7 +88,9 @@ def dependent_rows(
         in_order = [(one, of) for one, of in some if in_time(of)]
         alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(one.columns, of))]
         if alike:
-            told = "number stretches of rows, differently in each file, in a column 'stretch'"
+            told = (
+                f"number stretches of rows{', differently in each file,' if same is None else ''} in a column 'stretch'"
+            )
             way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
             yield series_warning(
                 list(dict.fromkeys(name for name, _ in alike)), way_out, listed([one for _, one in alike])
@@ -292,13 +102,48 @@ def _apart(name: str, tables: Sequence[Table]) -> float:
     """Return how far cases are in one of two tables: 1 if all are, 0 if not more than by chance."""
     if any(name not in one.names for one in tables):
         return 0.0
-    columns = [as_text(one[name]) for one in tables]
-    texts = [np.array(one.levels, dtype=object)[one.values[~one.missing]] for one in columns]
-    if not {*texts[0]} & {*texts[1]}:
+    columns = [one[name] for one in tables]
+    if any(one.is_category for one in columns):
+        columns = [as_text(one) for one in columns]
+        known = {
+            level: place
+            for place, level in enumerate(dict.fromkeys(chain.from_iterable(one.levels for one in columns)))
+        }
+        values = [np.array([known[level] for level in one.levels])[one.values[~one.missing]] for one in columns]
+    else:
+        values = [one.values[~one.missing] for one in columns]
+    _, places, sizes = np.unique(np.concatenate(values), return_inverse=True, return_counts=True)
+    sample = np.repeat([0.0, 1.0], list(map(len, values)))
+    in_y = np.bincount(places, weights=sample)
+    if ((in_y == 0) | (in_y == sizes)).all():
         return 1.0
-    _, places = np.unique(np.concatenate(texts).astype(str), return_inverse=True)
-    beyond, p_value = _explained(places, np.repeat([0.0, 1.0], list(map(len, texts))))
+    beyond, p_value = explained(places, sample)
     return beyond if p_value < IMPROBABLE else 0.0
+
+
+def _is_series(cases: Cases, table: Table, names: Iterable[str]) -> bool:
+    """Say whether cases are times, of which neighbouring ones are alike, too, in some columns."""
+    timed = cases.column.name in {one.name for one in in_time(table)}
+    return timed and bool(alike_neighbours([table[name] for name in names if name in table.names], table))
+
+
+def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> Iterator[str]:
+    """Yield a warning where means of clusters that tell the time follow one another in some columns of numbers."""
+    timed = next((one for one in in_time(table) if one.name == cluster), None)
+    if timed is None:
+        return
+    _, places, sizes = np.unique(timed.values, return_inverse=True, return_counts=True)
+    means = (
+        (one.name, np.bincount(places, weights=one.values) / sizes)
+        for one in columns
+        if not one.is_category and len(one.values) == len(places) and not one.missing.any()
+    )
+    alike = [name for name, some in means if _runs_in_order(some, IN_TIME, FEWEST_IN_TIME)]
+    if alike:
+        yield (
+            f"{cluster!r} tells the time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
+            f"takes them for independent, and the p-value is far too small; {option('time-series', True)} of hsic tests series"
+        )
 
 
 def order_warnings(
@@ -307,18 +152,13 @@ def order_warnings(
     """Return what a reader must know of the order of the rows: sides, each in the table it was read from, that follow it."""
     cases, alike = None, list[list[str]]()
     if rejects:
-        cases = next(filter(None, (case_column(read, [side.columns for side, _ in sides]) for _, read in sides)), None)
         alike = [alike_neighbours(side.columns, read, rows) for side, read in sides]
+        found = (case_column(read, *(side.columns for side, _ in sides)) for _, read in sides)
+        times = {one.name for _, read in sides for one in in_time(read)} if all(alike) else set[str]()
+        cases = next((one for one in found if one is not None and one.name not in times), None)
     named, told = [names[0] for names in alike if names] if cases is None and all(alike) else [], list[str]()
-    designed = None
-    if rejects and cases is None:
-        found = ((side, *one) for side, read in sides for one in _by_design(read) if side.n_rows == read.n_rows)
-        constant = (cases.name for side, cases, levels in found if _constant(side.columns, cases, levels))
-        designed = next(constant, None)
     if cases is not None:
         told = [cases_warning(cases.name)]
-    elif designed is not None:
-        told = [_design_warning(designed)]
     elif named:
         told = [series_warning(named, f"{option('time-series', True)} tests series")]
     return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
@@ -332,11 +172,16 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
         return either(" ".join(words), f"hsic_test with {', '.join(words)}")
 
     named = case_columns(table, columns) if found else ()
-    in_cases = ((cases.name, pair) for cases, alike in named for pair in found if {*pair} <= alike)
+    in_cases = (
+        (cases.column.name, (x, y))
+        for cases in named
+        for x, y in found
+        if cases.inflate([x], [y]) and not _is_series(cases, table, (x, y))
+    )
     series = {*alike_neighbours(columns, table)} if found else set[str]()
     in_series = [pair for pair in found if {*pair} <= series]
     # What only rises, such as the time, is no series to test.
-    rising = {column.name for column in columns if not column.is_category and _runs(column)}
+    rising = {column.name for column in columns if not column.is_category and runs(column)}
     testable = next((pair for pair in in_series if not {*pair} & rising), None)
     if (case := next(in_cases, None)) is not None:
         yield cases_warning(case[0], tested(case[1], option("cluster", [case[0]])))
@@ -473,13 +318,13 @@ def _is_time(column: Column) -> bool:
         return False
     even = steps.max() - steps.min() <= 1e-6 * steps.max() and (steps.max() != 1 or values[0] > 1)
     # In few rows even steps may be those of a dose.
-    even &= len(values) >= FEWEST_ROWS_IN_SERIES or _within_years(values)
+    even &= len(values) >= FEWEST_ROWS_IN_SERIES or within_years(values)
     return column.kind == "date" or bool(even) or are_years(values)
 
 
 def are_years(values: Values) -> bool:
     """Say whether numbers of ascending rows are years, of one row or of several each."""
-    if len(values) < FEWEST_IN_TIME or not _within_years(values):
+    if len(values) < FEWEST_IN_TIME or not within_years(values):
         return False
     steps = np.diff(values)
     # Periods of a series of years have gaps between them.
@@ -487,10 +332,6 @@ def are_years(values: Values) -> bool:
     return bool((single | (steps == 0.0)).all() and steps.any()) or bool(
         steps.min() > 0.0 and np.count_nonzero(~single) * FEW_GAPS <= len(steps)
     )
-
-
-def _within_years(ascending: Values) -> bool:
-    return bool(YEARS[0] <= ascending[0] <= ascending[-1] <= YEARS[1])
 
 
 def _sorting(table: Table) -> set[str]:

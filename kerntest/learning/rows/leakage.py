@@ -9,12 +9,11 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below, reason_to_leave_out
+from kerntest.data.diagnostics.cases import ALIKE, FEWEST_CASES, case_columns
 from kerntest.data.diagnostics.copies import copies_of
 from kerntest.data.diagnostics.dependent_rows import (
-    FEWEST_CASES,
     alike_neighbours,
     are_years,
-    case_column,
     follows_time,
     in_time,
 )
@@ -253,7 +252,10 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
     names = [column.name for column in (*labelled.shown.columns, *labelled.targets[:1])]
     used = [labelled.read[name] for name in names if name in labelled.read.names]
     beside = {column.name for column in (*labelled.targets, *labelled.beside)}
-    cases = None if labelled.cluster is not None else case_column(labelled.read, [used], sure=False)
+    targets = {one.name for one in labelled.targets}
+    named = () if labelled.cluster is not None else case_columns(labelled.read, used, unsure=True)
+    likely = (one for one in named if one.sure or one.fixed & targets or one.column.name not in names)
+    cases = next((one.column for one in likely if max(one.alike.values()) > ALIKE), None)
     if cases is not None and cases.name not in beside:
         told = f"rows with the same {cases.name!r} are alike ({len(np.unique(cases.values[~cases.missing])):,} different values)"
         cluster = option("cluster", [cases.name])

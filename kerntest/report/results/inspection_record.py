@@ -9,7 +9,7 @@ import numpy as np
 import kerntest
 from kerntest.data.column_types import date_text
 from kerntest.data.columns import named_columns
-from kerntest.data.diagnostics.dependent_rows import case_column
+from kerntest.data.diagnostics.cases import ALIKE, case_columns
 from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
 from kerntest.data.read import read_table
 from kerntest.dataclass import dataclass
@@ -260,7 +260,8 @@ def inspect_table(
     """
     table = read_table(source, name=name, categorical=categorical, **csv)
     selected = named_columns(table, columns, exclude)
-    cases = case_column(selected, [usable(selected).columns])
+    named = case_columns(selected, usable(selected).columns)
+    cases = next((one.column for one in named if one.sure and max(one.alike.values()) > ALIKE), None)
     return TableReport(
         name=table.name,
         format=table.format,

@@ -1,0 +1,257 @@
+"""Columns that name cases of several rows, such as a patient or a country over the years.
+
+A column of texts or of numbers may name cases if it has several rows of each value. It does for sure
+
+* if it is called so;
+* if with another column, such as a year, it tells all rows apart although by chance many would be equal in both: texts, or
+  numbers of which equal ones stand together;
+* if there are as many rows of each value, nearly, as chance would hardly draw, for a design has chosen them: texts, or whole
+  numbers that are no years;
+* if it is whole numbers in the order of the file.
+
+Of others that matters which some column, or the sample, never changes within: then rows are drawn, or treated, by cases. Rows
+of a case are alike in other columns, those of the next number not as much: not so where the order of numbers means something.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kerntest.data.facts import NumberFacts, explained_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.diagnostics.copies import Values
+    from kerntest.data.table import Column, Table
+
+# Cases that a column must name at least, and one that is called so, and rows of each on average.
+FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE = 10, 5, 2.0
+# Where a column never changes within a case, so many cases, in whose order it changes so often at least as by chance.
+FEWEST_FIXED, CHANGES = 20, 0.5
+# What a column of cases is called, as a word of its name.
+CALLED = re.compile(
+    r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
+    r"|subj|subject|patient|participant|respondent|individual|animal|household)(?:$|[^a-z])"
+)
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# Rows of a case are alike if chance makes them so with less than this probability, and of what names cases for sure, with
+# less than the second; where nothing else is known of the other side, if cases explain so much;
+IMPROBABLE, RARE, ALIKE = 1e-3, 0.02, 0.2
+# else if they make the variance of a difference so many times as large as it is of independent rows (Moulton 1986).
+INFLATED = 1.3
+# Of numbers, two cases next to each other share less than this of the variance between cases.
+SHARED_WITH_NEXT = 0.75
+# Whole numbers within these are years.
+YEARS = 1500.0, 2200.0
+# Rows that are looked at, and of these first.
+MOST_ROWS, FIRST_ROWS = 20_000, 200
+
+
+class Cases(NamedTuple):
+    """A column that names cases, for sure or not, with the rows of a case that a row is in on average.
+
+    `alike` are columns in which rows of a case are alike, with the share of the variance that lies between cases, and `fixed`
+    those that never change within a case.
+    """
+
+    column: Column
+    sure: bool
+    size: float
+    alike: dict[str, float]
+    fixed: set[str]
+
+    def inflate(self, x: Iterable[str], y: Iterable[str]) -> bool:
+        """Say whether a test of some columns against others takes far too few cases for many rows."""
+        x, y = {*x}, {*y}
+        shares = [max((self.alike.get(name, 0.0) for name in side), default=0.0) for side in (x, y)]
+        return (self.sure or bool(self.fixed & (x | y))) and self.inflated(*shares)
+
+    def inflated(self, x: float, y: float) -> bool:
+        """Say whether so large shares on both sides inflate the variance of a difference."""
+        return 1.0 + (self.size - 1.0) * x * y > INFLATED
+
+
+def case_columns(
+    table: Table, columns: Sequence[Column], *, apart: Callable[[Column], bool] | None = None, unsure: bool = False
+) -> Iterator[Cases]:
+    """Yield the columns of a table that name cases, with those of some columns in which rows of a case are alike.
+
+    Besides those for sure, and those within whose cases one of the columns never changes: those that are `apart`, where one
+    that is among the columns is alike in its cases itself; and where `unsure` all texts, or numbers that stand together, that
+    are not among them.
+    """
+    used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
+    looked = [column.take(first) for column in columns if column.is_category or not runs(column)]
+    plain, known = [column.take(first) for column in table.columns if column.problem is None], dict[str, Any]()
+    candidates = [(column, *found) for column in plain if (found := _cases(column)) is not None]
+    for column, levels, together in sorted(candidates, key=lambda one: not one[2]):
+        number = not column.is_category
+        told_apart = together and _tells_rows_apart(column, levels, plain, known)
+        sure = told_apart or _called(column.name) or _chosen(column, levels) or (number and _counts_cases(column))
+        others = [one for one in looked if one.name != column.name]
+        fixed = {one.name for one in others if not sure and _is_fixed(column, levels, one)}
+        divided = apart is not None and not sure and not fixed and apart(column)
+        if sure or fixed or divided or (unsure and together and column.name not in used):
+            # Levels of one column within those of another are no wonder unless these name cases.
+            some = [one for one in others if sure or divided or not one.is_category or one.name in fixed]
+            most = RARE if sure else IMPROBABLE
+            alike = dict(_alike(column, levels, some, most, in_order=number and not told_apart))
+            # What is tested itself is the same in all rows of a case.
+            if apart is not None and column.name in used and (alike or told_apart or (sure and not number)):
+                alike[column.name] = 1.0
+            if alike:
+                sizes = np.bincount(levels)
+                yield Cases(table[column.name], sure, float(sizes @ sizes) / len(levels), alike, fixed)
+
+
+def case_column(table: Table, x: Sequence[Column], y: Sequence[Column]) -> Column | None:
+    """Return the first column that names cases of which a test of x against y takes far too few for many rows."""
+    sides = [[column.name for column in side] for side in (x, y)]
+    return next((one.column for one in case_columns(table, [*x, *y]) if one.inflate(*sides)), None)
+
+
+def runs(column: Column) -> bool:
+    """Say whether numbers never turn back: those of rows of a sorted table are alike."""
+    present = column.values[~column.missing]
+    return len(present) > 0 and (facts := NumberFacts.of(present)).runs and facts.up + facts.down > 0
+
+
+def _counts_cases(column: Column) -> bool:
+    values = column.values[~column.missing]
+    return column.kind == "number" and NumberFacts.of(values).counts_cases and not within_years(np.sort(values))
+
+
+def _called(name: str) -> bool:
+    """Say whether a name is that of a column of cases: id, Subject, patient_id."""
+    return CALLED.search(CAMEL.sub("_", name).lower()) is not None
+
+
+def _cases(column: Column) -> tuple[NDArray[np.intp], bool] | None:
+    """Return the case of each row that names one, and whether it is a text, or equal numbers stand together; None of no cases."""
+    present = column.values[~column.missing]
+    fewest = FEWEST_CALLED if _called(column.name) else FEWEST_CASES
+    if len(present) < FEWEST_OF_CASE * fewest:
+        return None
+    changes = int(np.count_nonzero(present[1:] != present[:-1]))
+    named = column.is_category or (column.kind == "number" and bool((present == np.floor(present)).all()))
+    # Of most columns of numbers this says that they are no names.
+    if not named and changes > len(present) / FEWEST_OF_CASE:
+        return None
+    # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
+    values, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
+    together = column.is_category or changes == len(counts) - 1
+    several = fewest <= len(counts) <= len(present) / FEWEST_OF_CASE
+    return (levels, together) if several and (together or (named and not within_years(values))) else None
+
+
+def _is_fixed(column: Column, levels: NDArray[np.intp], other: Column) -> bool:
+    """Say whether another column never changes within a case."""
+    count = int(levels.max()) + 1
+    if count < FEWEST_FIXED or column.kind == "date":
+        return False
+    values, first = other.values[~column.missing], np.zeros(count, dtype=np.intp)
+    first[levels[::-1]] = np.arange(len(levels))[::-1]
+    own = values[first[levels]]
+    # Few rows tell of most columns that they change.
+    if not all((values[some] == own[some]).all() for some in (slice(0, FIRST_ROWS), slice(None))):
+        return False
+    of_cases = values[first]
+    _, sizes = np.unique(of_cases, return_counts=True)
+    # Neither another name of the cases nor parts of their order are properties of them.
+    by_chance = (count - 1) * (1.0 - float(sizes @ (sizes - 1)) / (count * (count - 1)))
+    in_order = not column.is_category and np.count_nonzero(np.diff(of_cases)) < CHANGES * by_chance
+    return len(sizes) > 1 and not in_order and not (other.is_category and 2 * len(sizes) > count)
+
+
+def _chosen(column: Column, levels: NDArray[np.intp]) -> bool:
+    """Say whether numbers of rows of texts, or of whole numbers but years, are more equal than chance makes them.
+
+    By the dispersion test of Poisson; the cube root of chi-square is about normal (Wilson and Hilferty 1931).
+    """
+    sizes, free = np.bincount(levels), int(levels.max())
+    if not column.is_category:
+        present = column.values[~column.missing]
+        if column.kind != "number" or (present != np.floor(present)).any() or within_years(np.sort(present)):
+            return False
+    unlike = float(np.square(sizes - sizes.mean()).sum() / sizes.mean()) / free
+    normal = (unlike ** (1 / 3) - 1.0 + 2.0 / (9 * free)) / math.sqrt(2.0 / (9 * free))
+    return 0.5 * math.erfc(-normal / math.sqrt(2.0)) < IMPROBABLE
+
+
+def _tells_rows_apart(
+    column: Column, levels: NDArray[np.intp], columns: Sequence[Column], known: dict[str, Any]
+) -> bool:
+    """Say whether rows of one case all differ in a number or a date, in which so many pairs of rows would not by chance.
+
+    Two rows are equal in it with probability q, so that none of m pairs is with probability exp(-m q). Places of values
+    among those of their column, and q, are kept as `known`.
+    """
+    present, sizes = ~column.missing, np.bincount(levels)
+    pairs = 0.5 * float(sizes @ (sizes - 1))
+    others = [one for one in columns if one.name != column.name and not one.is_category]
+    for one in others:
+        if one.name not in known:
+            _, places, counts = np.unique(one.values, return_inverse=True, return_counts=True)
+            known[one.name] = places, float(counts @ (counts - 1)) / (len(places) * (len(places) - 1))
+        places, q = known[one.name]
+        if math.exp(-pairs * q) * len(others) < IMPROBABLE:
+            keys = np.sort(levels * np.intp(len(places)) + places[present])
+            if (keys[1:] != keys[:-1]).all():
+                return True
+    return False
+
+
+def _alike(
+    column: Column, levels: NDArray[np.intp], measured: Sequence[Column], most: float, *, in_order: bool
+) -> Iterator[tuple[str, float]]:
+    """Yield the names of the columns in which rows of one case are alike, with the share of the variance between cases."""
+    for one in measured:
+        values = one.values[~column.missing]
+        known = values >= 0 if one.is_category else np.isfinite(values)
+        values, places = values[known], np.unique(levels[known], return_inverse=True, return_counts=True)[1]
+        groups = int(places.max(initial=-1)) + 1
+        if not 1 < groups < len(places) or values.min() == values.max():
+            continue
+        # Another name of the cases is no property of them.
+        if one.is_category and 2 * len(np.unique(values, return_counts=True)[0]) > groups:
+            continue
+        beyond, p_value = explained(places, values)
+        if p_value * len(measured) >= most:
+            continue
+        # Of cases whose order says nothing, two next to each other share half of the variance between cases.
+        if not in_order or explained(places // 2, values)[0] < SHARED_WITH_NEXT * beyond:
+            yield one.name, beyond
+
+
+def explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:
+    """Return which share of a variance lies between cases, less what chance explains, and the p-value that there is one.
+
+    Of numbers by the F test; of levels the variance is that of Gini, and the test that of Light and Margolin (1971).
+    """
+    from scipy.special import chdtrc, fdtrc  # noqa: PLC0415 - few tables have such a column
+
+    n, groups = len(places), int(places.max()) + 1
+    if values.dtype.kind == "f":
+        share = min(explained_share(places, values.astype(np.float64)), 1.0 - 1e-12)
+        p_value = fdtrc(groups - 1, n - groups, share / (groups - 1) / ((1.0 - share) / (n - groups)))
+    else:
+        _, levels, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        cells = np.unique(places * np.intp(len(sizes)) + levels, return_counts=True)
+        within = np.bincount(cells[0] // len(sizes), weights=cells[1].astype(np.float64) ** 2) / np.bincount(places)
+        total = n - float(sizes @ sizes) / n
+        share = 1.0 - (n - float(within.sum())) / total
+        p_value = chdtrc((len(sizes) - 1) * (groups - 1), (n - 1) * (len(sizes) - 1) * share)
+    # By chance (groups - 1) / (n - 1).
+    return 1.0 - (1.0 - share) * (n - 1) / (n - groups), float(p_value)
+
+
+def within_years(ascending: Values) -> bool:
+    """Say whether numbers may be years."""
+    return bool(YEARS[0] <= ascending[0] <= ascending[-1] <= YEARS[1])
