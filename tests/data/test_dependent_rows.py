@@ -349,7 +349,7 @@ def test_years_of_a_series_are_no_cases_and_as_clusters_follow_each_other():
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
     assert "number stretches of rows in a column 'stretch'" in text
     # Years that do not follow each other are clusters as others are.
-    shocks = half.assign(u=rng.normal(size=50)[year - 1950] + 0.3 * rng.normal(size=200) + 2.0 * (half.late == "yes"))
-    shocks["quarter"] = np.tile(np.arange(4), 50)
-    assert [one for one in mmd_test(shocks, by="late", columns="u").warnings if cases in one]
-    assert not mmd_test(shocks, by="late", columns="u", cluster="year").warnings
+    odd = walks.assign(odd=year % 2, u=rng.normal(size=50)[year - 1950] + 2.0 * (year % 2) + rng.normal(size=200))
+    found = mmd_test(odd, by="odd", columns="u", cluster="year")
+    assert found.reject
+    assert not found.warnings
