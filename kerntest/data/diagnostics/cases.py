@@ -91,13 +91,13 @@ def case_columns(
     looked = [column.take(first) for column in columns if column.is_category or not runs(column)]
     plain, known = [column.take(first) for column in table.columns if column.problem is None], dict[str, Any]()
     candidates = [(column, *found) for column in plain if (found := _cases(column)) is not None]
-    for column, levels, together in sorted(candidates, key=lambda one: not one[2]):
+    for column, levels, together, names in sorted(candidates, key=lambda one: not one[2]):
         number = not column.is_category
         told_apart = together and _tells_rows_apart(column, levels, plain, known)
-        sure = told_apart or _called(column.name) or _chosen(column, levels) or (number and _counts_cases(column))
+        sure = told_apart or (names and (_called(column.name) or _chosen(levels) or (number and _in_order(column))))
         others = [one for one in looked if one.name != column.name]
-        fixed = {one.name for one in others if not sure and _is_fixed(column, levels, one)}
-        divided = apart is not None and not sure and not fixed and apart(column)
+        fixed = {one.name for one in others if names and not sure and _is_fixed(column, levels, one)}
+        divided = apart is not None and names and not sure and not fixed and apart(column)
         if sure or fixed or divided or (unsure and together and column.name not in used):
             # Levels of one column within those of another are no wonder unless these name cases.
             some = [one for one in others if sure or divided or not one.is_category or one.name in fixed]
@@ -123,9 +123,8 @@ def runs(column: Column) -> bool:
     return len(present) > 0 and (facts := NumberFacts.of(present)).runs and facts.up + facts.down > 0
 
 
-def _counts_cases(column: Column) -> bool:
-    values = column.values[~column.missing]
-    return column.kind == "number" and NumberFacts.of(values).counts_cases and not within_years(np.sort(values))
+def _in_order(column: Column) -> bool:
+    return NumberFacts.of(column.values[~column.missing]).counts_cases
 
 
 def _called(name: str) -> bool:
@@ -133,28 +132,32 @@ def _called(name: str) -> bool:
     return CALLED.search(CAMEL.sub("_", name).lower()) is not None
 
 
-def _cases(column: Column) -> tuple[NDArray[np.intp], bool] | None:
-    """Return the case of each row that names one, and whether it is a text, or equal numbers stand together; None of no cases."""
+def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
+    """Return the case of each row that names one; None if there are no cases.
+
+    And whether it is a text or equal numbers stand together, and whether a text or whole numbers but years, which name cases.
+    """
     present = column.values[~column.missing]
     fewest = FEWEST_CALLED if _called(column.name) else FEWEST_CASES
     if len(present) < FEWEST_OF_CASE * fewest:
         return None
     changes = int(np.count_nonzero(present[1:] != present[:-1]))
-    named = column.is_category or (column.kind == "number" and bool((present == np.floor(present)).all()))
+    names = column.is_category or (column.kind == "number" and bool((present == np.floor(present)).all()))
     # Of most columns of numbers this says that they are no names.
-    if not named and changes > len(present) / FEWEST_OF_CASE:
+    if not names and changes > len(present) / FEWEST_OF_CASE:
         return None
     # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
     values, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
     together = column.is_category or changes == len(counts) - 1
+    names = names and (column.is_category or not within_years(values))
     several = fewest <= len(counts) <= len(present) / FEWEST_OF_CASE
-    return (levels, together) if several and (together or (named and not within_years(values))) else None
+    return (levels, together, names) if several and (together or names) else None
 
 
 def _is_fixed(column: Column, levels: NDArray[np.intp], other: Column) -> bool:
     """Say whether another column never changes within a case."""
     count = int(levels.max()) + 1
-    if count < FEWEST_FIXED or column.kind == "date":
+    if count < FEWEST_FIXED:
         return False
     values, first = other.values[~column.missing], np.zeros(count, dtype=np.intp)
     first[levels[::-1]] = np.arange(len(levels))[::-1]
@@ -170,16 +173,12 @@ def _is_fixed(column: Column, levels: NDArray[np.intp], other: Column) -> bool:
     return len(sizes) > 1 and not in_order and not (other.is_category and 2 * len(sizes) > count)
 
 
-def _chosen(column: Column, levels: NDArray[np.intp]) -> bool:
-    """Say whether numbers of rows of texts, or of whole numbers but years, are more equal than chance makes them.
+def _chosen(levels: NDArray[np.intp]) -> bool:
+    """Say whether numbers of rows of cases are more equal than chance makes them, by the dispersion test of Poisson.
 
-    By the dispersion test of Poisson; the cube root of chi-square is about normal (Wilson and Hilferty 1931).
+    The cube root of chi-square is about normal (Wilson and Hilferty 1931).
     """
     sizes, free = np.bincount(levels), int(levels.max())
-    if not column.is_category:
-        present = column.values[~column.missing]
-        if column.kind != "number" or (present != np.floor(present)).any() or within_years(np.sort(present)):
-            return False
     unlike = float(np.square(sizes - sizes.mean()).sum() / sizes.mean()) / free
     normal = (unlike ** (1 / 3) - 1.0 + 2.0 / (9 * free)) / math.sqrt(2.0 / (9 * free))
     return 0.5 * math.erfc(-normal / math.sqrt(2.0)) < IMPROBABLE
