@@ -16,7 +16,7 @@ from kerntest.kernels.elementary import Linear
 from kerntest.learning.solvers import least_squares, rotations
 from kerntest.learning.solvers.hinge import KEPT_BYTES as KEPT_ROWS
 from kerntest.learning.solvers.smoothed import CHOOSING_BYTES, TRIANGLE_BYTES, WHOLE_ROWS
-from kerntest.matrices.factor import MOST_DIRECTIONS, expected_rank, parse_features
+from kerntest.matrices.factor import BLOCK, MOST_DIRECTIONS, expected_rank, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES as KEPT_TRIANGLE
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ CALLS_OF_GROUP = 80.0
 # Bytes for each entry of a matrix that is decomposed.
 DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
 # Cubes of the landmarks of canonical pairs, of which each side has two eigendecompositions; arrays of them that are held.
-DECOMPOSED, LANDMARK_ARRAYS = 2.5, 3.0
+DECOMPOSED, LANDMARK_ARRAYS = 2.5, 4.5
+# Blocks of rows that a thread holds meanwhile, least and most.
+BLOCKS_OF_THREAD = 2.0, 4.0
 # Rounds of the search for a pre-image; bytes that a number is written in, in units of what is read by the interpreter; and
 # that of a file.
 ROUNDS, WRITTEN_BYTES, READ_SHARE = (10.0, 100.0), 4.0, 0.2
@@ -322,7 +324,14 @@ def cost_of_sources(n: int, columns: int, count: int, *, contrast: str, searches
 
 
 def cost_of_pairs(
-    kernels: Sequence[Kernel | None], points: Points | Array, *, landmarks: int, width: int, fits: int, folds: int
+    kernels: Sequence[Kernel | None],
+    points: Points | Array,
+    *,
+    landmarks: int,
+    width: int,
+    fits: int,
+    folds: int,
+    threads: int,
 ) -> Cost:
     """Return the cost of canonical pairs: features of each side, their directions, and a fit for each penalty and fold."""
     n, most = float(len(points)), float(min(width, MOST_DIRECTIONS, len(points)))
@@ -338,13 +347,13 @@ def cost_of_pairs(
     pairs = {"product": 6.0 * fits * most**3, "spectrum": (2.0 * folds + 0.5 * fits) * most**3, "call": 50.0 * fits}
     every = added(sides, pairs, {"product": 4.0 * n * most**2})
     step = f"pairs of functions of {len(points):,} rows over {what}, {fits:,} fits of {counted(int(most), 'direction')} a side"
-    return _cost(
-        "features" if landmarks and landmarks < n else "exact",
-        step,
-        every,
-        every,
-        8.0 * (n * 8 + (2 * most) ** 2 * (folds + 3) + LANDMARK_ARRAYS * landmarks**2),
-    )
+    # Sides of few directions hold little of all that; of few rows a block has all.
+    block, least = min(float(BLOCK), n * max(landmarks, width)), n * 8 + LANDMARK_ARRAYS * landmarks**2
+    held = [
+        8.0 * (least + some * threads * block + directions**2 * (folds + 3))
+        for some, directions in zip(BLOCKS_OF_THREAD, (1.0, 2.0 * most), strict=True)
+    ]
+    return _cost("features" if landmarks and landmarks < n else "exact", step, every, every, *held)
 
 
 def work_of_rows(columns: ModelColumns, rows: int, size: float) -> tuple[Work, Work]:

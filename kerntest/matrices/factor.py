@@ -331,9 +331,14 @@ class FeatureMap:
         """Number of features."""
         return int(self.projection.shape[1])
 
+    @property
+    def width(self) -> int:
+        """Numbers that the features of a row are made of: kernel values of all landmarks, though fewer features may be left."""
+        return max(self.size, len(self.landmarks))
+
     def __call__(self, points: Points, engine: Engine) -> Array:
         """Return the features of n rows, shape (n, size). Cost: O(n M (p + size)) time."""
-        result, parts = np.empty((len(points), self.size)), row_blocks(len(points), self.size, BLOCK)
+        result, parts = np.empty((len(points), self.size)), row_blocks(len(points), self.width, BLOCK)
         made = engine.here.map(lambda part: self.of_block(points.take(part)), parts)
         for part, values in zip(parts, made, strict=True):
             result[part] = values
@@ -380,9 +385,15 @@ def parse_features(text: str) -> tuple[FeatureKind, int]:
 
 def nystroem(kernel: Kernel, landmarks: Points, smallest: float) -> FeatureMap:
     """Return features on landmarks, without those of eigenvalues below so small a share of the largest."""
-    values, vectors = np.linalg.eigh(kernel(landmarks))
+    values, vectors = _spectrum(kernel(landmarks))
     kept = values > smallest * float(values[-1])
     return FeatureMap("nystroem", kernel, landmarks, vectors[:, kept] / np.sqrt(values[kept]), np.empty(0))
+
+
+def _spectrum(matrix: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues, ascending, and eigenvectors; for small matrices threads of BLAS only wait for each other."""
+    with threadpool_limits(limits=None if len(matrix) > SHARED_ROWS else 1, user_api="blas"):
+        return np.linalg.eigh(matrix)
 
 
 def make_features(text: str, kernel: Kernel, points: Points, seed: int, *, smallest: float = SMALLEST) -> FeatureMap:
@@ -440,17 +451,19 @@ def leading_directions(
     engine: Engine,
     *,
     projected: Callable[[slice, Array], Array] | None = None,
+    held: int = 0,
     progress: Progress | None = None,
 ) -> Directions:
     """Return the leading eigenvectors of Z'HZ, for the features Z that `rows` gives for a slice of the n rows.
 
-    `projected` gives their products with axes, where that is cheaper. Products are those of deviations from the mean of
+    `projected` gives their products with axes, where that is cheaper; `held` numbers are held for a row on the way, if these
+    are more than its features. Products are those of deviations from the mean of
     the first rows, so that far-off rows keep the digits in which they differ, and the mean of all is put right afterwards:
     each feature is computed once. Cost: O(n r^2 + r^3) time, O(r^2) memory for each thread.
     """
     first = rows(slice(0, min(n, FIRST)))
     width, near = first.shape[1], first.mean(axis=0)
-    parts = row_blocks(n, width, BLOCK)
+    parts = row_blocks(n, max(width, held), BLOCK)
 
     def scatter(part: slice) -> tuple[Array, Array]:
         moved = rows(part) - near
@@ -463,8 +476,7 @@ def leading_directions(
         rest += remainder
     products -= np.outer(rest, rest) / n
     mean = near + rest / n
-    with threadpool_limits(limits=None if width > SHARED_ROWS else 1, user_api="blas"):
-        values, vectors = np.linalg.eigh(products)
+    values, vectors = _spectrum(products)
     best = slice(None, -min(count, n - 1) - 1, -1)
     values, axes = values[best], vectors[:, best]
     kept = values > ZERO * float(values.max(initial=0.0))

@@ -1,6 +1,7 @@
 """The plan of a computation: told before it begins, and right about rows, memory, way and, roughly, time."""
 
 import functools
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -430,3 +431,21 @@ def test_a_sum_of_more_columns_than_a_third_of_the_rows_has_no_factor():
     kernel = parse_kernel("gaussian(2) + gaussian(1) + gaussian(0.5)")
     assert low_rank_factor(kernel, Points.of(normal(2500, 1))).rank < 2500 / 3
     assert low_rank_factor(kernel, Points.of(normal(250, 1))) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_canonical_pairs_hold_no_more_than_planned_however_few_features_a_side_has(threads):
+    """A yes or no has one feature, made of the kernel values of all landmarks."""
+    x = normal(12_000)
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "yes": np.where(x[:, 0] > x[:, 1], "yes", "no")})
+    given = functools.partial(kerntest.train_cca, table, y_columns="yes", components=1, threads=threads)
+    plan, small = planned(given), planned(lambda: kerntest.train_cca(table[:100], y_columns="yes", lambda_=0.1))
+    tracemalloc.start()
+    try:
+        given()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # That of few rows is what the program itself takes.
+    assert peak < plan.memory_bytes - small.memory_range[0]
+    assert plan.memory_range[0] < plan.memory_range[1]

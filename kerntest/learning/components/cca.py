@@ -381,6 +381,7 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
         told: Any = {
             "fits": fits * options.cv + 1,
             "folds": options.cv,
+            "threads": options.engine.here.threads,
             "width": width if options.linear else landmarks,
         }
         return cost_of_pairs(kernels, rows.points, landmarks=0 if options.linear else landmarks, **told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -213,9 +213,9 @@ class _Side:
         if not finite:
             hint = f"leave out {option('scale', 'none')}, or divide the columns by a large number"
             raise UndecidedError(f"the kernel '{self.kernel}' overflows", hint=hint, code="undecided.overflow")
-        found = leading_directions(
-            self.block, len(rows), MOST_DIRECTIONS, options.engine, projected=self.block, progress=progress
-        )
+        self.held = 0 if self.features is None else self.features.width
+        ways: dict[str, Any] = {"projected": self.block, "held": self.held, "progress": progress}
+        found = leading_directions(self.block, len(rows), MOST_DIRECTIONS, options.engine, **ways)
         self.axes, self.mean, self.trace = found.axes, found.mean, found.trace
         if not len(found.values):
             hint = "choose another bandwidth, scale the columns, or look at them"
@@ -321,7 +321,7 @@ class _Search:
         kernels = (rows.chosen, rows.chosen_y)
         self.sides = [_Side(one, rows, options, progress) for one in kernels if one is not None]
         self.width, total = self.sides[0].axes.shape[1], sum(one.axes.shape[1] for one in self.sides)
-        self.parts = row_blocks(n, total, BLOCK)
+        self.parts = row_blocks(n, max(total, *(one.held for one in self.sides)), BLOCK)
         folds = min(options.cv, n // ROWS_OF_A_FOLD)
         if folds < 2 and options.lambda_ is None:
             told = f"{counted(n, 'row')} are too few to choose lambda by rows left out"

@@ -322,9 +322,8 @@ class _Search:
         def block(part: slice, axes: Array | None = None) -> Array:
             return features.of_block(points.take(part), axes)
 
-        found = leading_directions(
-            block, n, options.components, options.engine, projected=block, progress=self.progress
-        )
+        ways: dict[str, Any] = {"projected": block, "held": features.width, "progress": self.progress}
+        found = leading_directions(block, n, options.components, options.engine, **ways)
         parts = _along(found, partial(GivenExpansion, np.arange(features.size), found.axes), found.mean)
         if features.kind == "nystroem":
             # What the features miss is variance too, and known without the matrix.
