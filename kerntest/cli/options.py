@@ -296,7 +296,7 @@ csv_options = stacked(
     _csv(
         "--delimiter",
         metavar="CHAR",
-        help="What stands between fields: one character, or tab, space, comma, semicolon or bar.  [default: found]",
+        help="What stands between fields: one character, or tab, space (one or more), comma, semicolon or bar.  [default: found]",
     ),
     _csv("--encoding", metavar="NAME", help="Such as latin-1 or utf-16.  [default: utf-8]"),
     _csv(

@@ -13,7 +13,7 @@ from kerntest.data.table import Column, Table, refuse_duplicates
 from kerntest.errors import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +32,12 @@ def check_policy(missing: str) -> None:
 def presence_name(name: str) -> str:
     """Return what the column is called that says where another has gaps."""
     return f"{name} missing"
+
+
+def in_tables(names: Sequence[str], every: Collection[str]) -> list[str]:
+    """Return columns as they are in a table: of those that say where another has gaps, that one; `every` are all names."""
+    of = {presence_name(name): name for name in every}
+    return list(dict.fromkeys(of.get(name, name) for name in names))
 
 
 def fillings(tables: Sequence[Table], names: Sequence[str] | None = None) -> dict[str, float | None]:

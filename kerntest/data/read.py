@@ -73,7 +73,8 @@ def read_table(
             Words that stand for a missing value, separated by commas. By default NA, N/A, #N/A, NaN, nan, null, NULL,
             None and n/a. Between quotes they are text in a column of text. An empty field is always missing.
         delimiter : str, optional
-            One character between fields, or tab, space, comma, semicolon or bar; by default it is found.
+            One character between fields, or tab, space, comma, semicolon or bar; by default it is found. Several spaces
+            are one, as in aligned columns.
         encoding : str, optional
             Of the text, such as "latin-1"; by default UTF-8.
         header : bool

@@ -457,6 +457,27 @@ def test_names_and_what_is_told_of_them(csv, text, names, warning):
         assert table["index"].values.tolist() == [1, 2]
 
 
+def test_columns_that_are_aligned_by_spaces(csv):
+    """Several spaces are one delimiter, and none at the ends of a line; what stands between quotes stays."""
+    text = '  size   name  n\n  1.5  "a  b"  10 \r\n\n -2    c        7\n  3   "say ""x  y"""  8\n 4  5" 6'
+    for table in (read_table(csv(text), delimiter="space"), read_table(csv(text.replace(" ", " " * 3)), delimiter=" ")):
+        assert table.names == ("size", "name", "n")
+        assert [table[name].values.tolist() for name in ("size", "n")] == [[1.5, -2, 3, 4], [10, 7, 8, 6]]
+        assert table.lines.tolist() == [2, 4, 5, 6]
+    levels = read_table(csv(text), delimiter="space")["name"].levels
+    assert levels == ('5"', "a  b", "c", 'say "x  y"')
+    wide = "\n".join(f"{row:>9}{row % 7:>5}" for row in range(5000))
+    table = read_table(csv(wide), delimiter="space", header=False)
+    assert (table.names, table.n_rows, table["x2"].values[-1]) == (("x1", "x2"), 5000, 4999 % 7)
+    # Read in blocks they are the same.
+    found = kerntest.mmd_test(
+        csv(wide), csv(wide), delimiter="space", header=False, method="features", features="nystroem:5", permutations=20
+    )
+    assert (found.n_x, found.columns) == (5000, ("x1", "x2"))
+    with pytest.raises(kerntest.errors.DataError, match=r"line 3: expected 2 fields, found 3"):
+        read_table(csv("a  b\n1  2\n 1 2  3\n"), delimiter="space")
+
+
 def test_byte_order_mark_quotes_and_line_ends(csv):
     table = read_table(csv(b'\xef\xbb\xbf"size, cm",t\r\n1,"a ""b"""\r\n2,"c\r\nd"\r\n'))
     assert table.names == ("size, cm", "t")

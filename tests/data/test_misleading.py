@@ -117,6 +117,24 @@ def test_a_second_name_of_the_samples_is_told(method):
     assert told(table.assign(v=code), columns="v") == []
 
 
+def test_where_gaps_alone_tell_the_samples_apart_the_column_that_has_them_is_left_out():
+    n = 60
+    table = pd.DataFrame({"side": np.repeat([*"xy"], n // 2), "v": noise(n), "w": noise(n)})
+    table.loc[table.side == "x", "v"] = np.nan
+
+    def told(**options):
+        return [one for one in mmd_test(table, by="side", missing="indicator", **options).warnings if "apart" in one]
+
+    (text,) = told()
+    assert text.startswith("column 'v missing' alone tells")
+    assert text.endswith("leave it out with exclude='v'")
+    assert told(exclude="v") == []
+    learned = train_svm(table, "side", missing="indicator")
+    assert any(
+        "column 'v missing' alone predicts 'side'" in one and one.endswith("exclude='v'") for one in learned.warnings
+    )
+
+
 def test_rare_values_need_not_be_in_both_samples():
     def named(values):
         return ({"v": noise(40), "name": [f"{letter}{k % values}" for k in range(40)]} for letter in "xy")

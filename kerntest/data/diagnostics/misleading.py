@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.data.diagnostics.copies import in_percent
 from kerntest.data.facts import TableFacts
+from kerntest.data.missing import in_tables
 from kerntest.errors import listed, one_line, option
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Ite
         yield (
             f"column{'s' * several} {listed(list(map(repr, telling)))} {'each alone tell' if several else 'alone tells'} the samples "
             f"apart: no value is in both; if {'they are other names' if several else 'it is another name'} of them, such as a code or "
-            f"a batch, leave {'them' if several else 'it'} out with {option('exclude', telling)}"
+            f"a batch, leave {'them' if several else 'it'} out with {option('exclude', in_tables(telling, x.kinds))}"
         )
     for name in [name for name in x.numbers if name in used]:
         trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)

@@ -76,8 +76,8 @@ class CsvOptions:
 
     @property
     def transcodes(self) -> bool:
-        """Whether the bytes are not the text in UTF-8 without comments."""
-        return self.encoding is not None or self.comment is not None
+        """Whether the bytes are not the text in UTF-8 without comments, and with one delimiter between fields."""
+        return self.encoding is not None or self.comment is not None or self.delimiter == " "
 
     @classmethod
     def of(cls, **words: Unpack[SeededWords]) -> CsvOptions:
@@ -147,7 +147,8 @@ VISIBLE = re.compile(rb"\S")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Octets that Windows uses for quotes and the euro sign, and Latin-1 for control characters.
 _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
-_BLANKS = rb" +"
+# A field between quotes, or spaces.
+_SPACES = re.compile(r'(?<![^ ])("(?:[^"]|"")*")(?![^ ])| +')
 # A share of quotes: others are typed wrongly, or escaped in another way.
 _NEARLY_ALL = 0.9
 _LINE_FEED, _CARRIAGE_RETURN, _QUOTE = b'\n\r"'
@@ -442,8 +443,14 @@ def header_names(path: str | Path) -> tuple[str, ...]:
         return ()
 
 
+def _aligned(line: str) -> str:
+    """Return a line whose fields are aligned by spaces with one between them, but within quotes, and none before the first."""
+    fields = line.rstrip("\r\n")
+    return _SPACES.sub(lambda found: found[1] or " ", fields).strip(" ") + line[len(fields) :]
+
+
 def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[bytes]:
-    """Yield the lines of a text as UTF-8; comments are blank, so that lines keep their numbers."""
+    """Yield the lines of a text as UTF-8; comments are blank, so that lines keep their numbers; of spaces one is left."""
     done, quoted = 0, False
     text = io.TextIOWrapper(stream, options.encoding or "utf-8-sig", newline="")
     try:
@@ -452,7 +459,7 @@ def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[by
                 yield line[len(line.rstrip("\r\n")) :].encode()
             else:
                 quoted ^= line.count('"') % 2 == 1
-                yield line.encode()
+                yield (_aligned(line) if options.delimiter == " " else line).encode()
             done += 1
     except UnicodeError as error:
         said = f"{name} is not {options.encoding or 'UTF-8'} text, in line {done + 1} or after it"

@@ -18,6 +18,7 @@ from kerntest.data.diagnostics.dependent_rows import (
     in_time,
 )
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled
+from kerntest.data.missing import in_tables
 from kerntest.errors import counted, listed, option
 from kerntest.learning.scores import average_ranks
 
@@ -192,9 +193,10 @@ def _telling(labelled: Labelled, *, by_class: bool) -> Iterator[str]:
     cases = [name for name in names if len(labelled.shown[name].levels) >= FEWEST_CASES][:1]
     also = f"; if {cases[0]!r} names cases of several rows, with {option('cluster', cases)}" if cases else ""
     if names:
+        left_out = option("exclude", in_tables(names, labelled.features.names))
         yield (
             f"{_columns(names)} {'alone predicts' if len(names) == 1 else 'each alone predict'} {target.name!r}: a column "
-            f"that is known only once the target is must be left out, with {option('exclude', names)}{also}"
+            f"that is known only once the target is must be left out, with {left_out}{also}"
         )
 
 
