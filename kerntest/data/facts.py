@@ -82,7 +82,7 @@ class NumberFacts:
         moved, steps = values - values[0], np.diff(values)
         offset = moved.mean()
         moved -= offset
-        ends = (values[0], values[-1], values.min(), values.max(), offset, moved @ moved)
+        ends = (values[0], values[-1], values.min(), values.max(), offset, np.square(moved).sum())
         first, last, low, high, offset, squares = map(float, ends)
         whole = bool(np.all(values == np.floor(values)))
         up, down = (int(np.count_nonzero(turned)) for turned in (steps > 0, steps < 0))

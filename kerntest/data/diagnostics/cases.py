@@ -94,9 +94,11 @@ def case_columns(
     for column, levels, together, names in sorted(candidates, key=lambda one: not one[2]):
         number = not column.is_category
         told_apart = together and _tells_rows_apart(column, levels, plain, known)
-        sure = told_apart or (names and (_called(column.name) or _chosen(levels) or (number and _in_order(column))))
+        sure = told_apart or (
+            names and (_called(column.name) or _chosen(levels) or (number and together and _in_order(column)))
+        )
         others = [one for one in looked if one.name != column.name]
-        fixed = {one.name for one in others if names and not sure and _is_fixed(column, levels, one)}
+        fixed = _fixed(column, levels, others) if names and not sure else set[str]()
         divided = apart is not None and names and not sure and not fixed and apart(column)
         if sure or fixed or divided or (unsure and together and column.name not in used):
             # Levels of one column within those of another are no wonder unless these name cases.
@@ -154,23 +156,27 @@ def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
     return (levels, together, names) if several and (together or names) else None
 
 
-def _is_fixed(column: Column, levels: NDArray[np.intp], other: Column) -> bool:
-    """Say whether another column never changes within a case."""
-    count = int(levels.max()) + 1
+def _fixed(column: Column, levels: NDArray[np.intp], others: Sequence[Column]) -> set[str]:
+    """Return the names of the columns that never change within a case."""
+    count, found = int(levels.max()) + 1, set[str]()
     if count < FEWEST_FIXED:
-        return False
-    values, first = other.values[~column.missing], np.zeros(count, dtype=np.intp)
+        return found
+    first = np.zeros(count, dtype=np.intp)
     first[levels[::-1]] = np.arange(len(levels))[::-1]
-    own = values[first[levels]]
-    # Few rows tell of most columns that they change.
-    if not all((values[some] == own[some]).all() for some in (slice(0, FIRST_ROWS), slice(None))):
-        return False
-    of_cases = values[first]
-    _, sizes = np.unique(of_cases, return_counts=True)
-    # Neither another name of the cases nor parts of their order are properties of them.
-    by_chance = (count - 1) * (1.0 - float(sizes @ (sizes - 1)) / (count * (count - 1)))
-    in_order = not column.is_category and np.count_nonzero(np.diff(of_cases)) < CHANGES * by_chance
-    return len(sizes) > 1 and not in_order and not (other.is_category and 2 * len(sizes) > count)
+    own, some, present = first[levels], slice(0, FIRST_ROWS), np.flatnonzero(~column.missing)
+    for other in others:
+        # Few rows tell of most columns that they change.
+        values = other.values
+        if not all((values[present[part]] == values[present[own[part]]]).all() for part in (some, slice(None))):
+            continue
+        of_cases = values[present[first]]
+        _, sizes = np.unique(of_cases, return_counts=True)
+        # Neither another name of the cases nor parts of their order are properties of them.
+        by_chance = (count - 1) * (1.0 - float(sizes @ (sizes - 1)) / (count * (count - 1)))
+        in_order = not column.is_category and np.count_nonzero(np.diff(of_cases)) < CHANGES * by_chance
+        if len(sizes) > 1 and not in_order and not (other.is_category and 2 * len(sizes) > count):
+            found.add(other.name)
+    return found
 
 
 def _chosen(levels: NDArray[np.intp]) -> bool:
