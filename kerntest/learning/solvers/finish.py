@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 
 from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
+from kerntest.learning.solvers.positive import solve_positive
 from kerntest.learning.solvers.problem import Problem, Solution
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _solver(A: Array) -> Callable[[Array], Array]:
     """Return what multiplies by the inverse of a symmetric positive definite matrix, which may need jitter."""
     lower, failed = lapack.dpotrf(A, lower=1)
     if failed:
-        return systems.solve_positive(A, np.asfortranarray(np.eye(len(A)))).__matmul__
+        return solve_positive(A, np.asfortranarray(np.eye(len(A)))).__matmul__
     return lambda right: np.asarray(lapack.dpotrs(lower, right, lower=1)[0])
 
 

@@ -11,6 +11,7 @@ mattered are where the whole problem starts, by one of three ways:
     factor       K = G G' with few columns: everything costs n r (low rank, many rows)
     levels       Newton on larger and larger subsets, then on all rows, in single precision where it is enough
 
+Where systems of many rows have taken as long as pairs of all rows would, these lead to where a few more systems are enough.
 The last two stop at a band about the margin: the rows of it are solved alone, as `finish` certifies all.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -98,6 +99,9 @@ PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK, HIGH_RANK = 256, 1e-2, 0.96, 0.8
 NEAR_MARGIN = 3.0
 # Bytes for each entry of the whole matrix in single precision, and what is made of it.
 PAIRS_BYTES = 7
+# Multiplications for each pair of rows that systems of more than a level may take before pairs of rows lead, where these
+# then stop, and how many for each row there are at most.
+BEFORE_PAIRS, CROWD_TOLERANCE, CROWD_STEPS = 600.0, 0.01, 20
 
 
 def solve_hinge(
@@ -159,6 +163,36 @@ class _Solver:
         return np.random.default_rng((self.seed, 0))
 
     def from_nothing(self) -> Guess:
+        """Return a guess from the means of the classes on, or, where that takes too long, as where rows crowd at the margin, from pairs."""
+        self.counter.most = BEFORE_PAIRS * self.n**2 if self.n > DENSE_LEVEL else math.inf
+        try:
+            return self._from_means()
+        except systems.TooLongError:
+            return self._by_descent()
+        finally:
+            self.counter.most = math.inf
+
+    def _by_descent(self) -> Guess:
+        """Return a guess from so many pairs of rows that few of the free rows are wrong."""
+        problem, matrix, beta = self.problem, self.matrix, filled(self.problem)
+        dtype = np.float32 if matrix.single else np.float64
+        v = (problem.signs * problem.margins - matrix.outputs(beta)).astype(dtype)
+        room = self.kept_bytes // (np.dtype(dtype).itemsize * self.n)
+        K = matrix.square(np.arange(self.n), dtype) if room >= self.n else None
+
+        # Rows used longest ago make room for others.
+        @lru_cache(maxsize=max(2, room))
+        def made(i: int) -> Entries:
+            row: Entries = matrix.block(np.array([i]), slice(None), dtype)[0]
+            return row
+
+        rows, most = made if K is None else K.__getitem__, CROWD_STEPS * self.n
+        beta, _ = descend(rows, matrix.diagonal, problem, beta, v, tolerance=CROWD_TOLERANCE, most=most)
+        f, a = self.matrix.outputs(beta), problem.signs * beta
+        sets = Sets((a > 0) & (a < problem.costs), a >= problem.costs)
+        return Point(beta, f, problem.intercept(beta, f), sets, method="pairs"), 0.0, True
+
+    def _from_means(self) -> Guess:
         """Return a guess from the means of the classes on: of all rows at once where they are few, else of a random subset."""
         n, problem = self.n, self.problem
         size = min(MOST, max(FEWEST, n // 6))

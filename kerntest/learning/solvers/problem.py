@@ -28,10 +28,10 @@ from dataclasses import dataclass as compiled
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
-from numpy.linalg import LinAlgError
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from kerntest.dataclass import dataclass
+from kerntest.learning.solvers.positive import refined_single, solve_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,13 +60,8 @@ SOME, PRODUCTS, LEAST_PRODUCTS, ROUGHLY, LEFT = 4, 20, 50, 0.01, 4.0
 MANY_ROWS = 2000
 # Ridges from which on single precision is enough for a system.
 SINGLE_RIDGE = 1e-3
-# From so many rows on a system is solved by a factor in single precision, in half of the time, if refinement leaves so little
-# of the right side, and each of its steps no more than such a share of what was left.
-MIXED_ROWS, REFINED, CONVERGING = 600, 1e-10, 0.1
 # Entries of products of more columns are fetched rather than made again.
 FETCHED_COLUMNS = 40
-# Factorisations, each with more jitter than the one before.
-ATTEMPTS = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,51 +181,6 @@ class Solution:
     method: str = ""
 
 
-def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
-    """Return A^-1 B for a symmetric positive definite A, with jitter where it is not quite; A may be overwritten.
-
-    LinAlgError says that no small jitter makes it positive definite.
-    """
-    if len(A) >= MIXED_ROWS and A.dtype == np.float64:
-        refined = _refined(A.astype(np.float32, order="F"), A.__matmul__, right)
-        if refined is not None:
-            return refined
-    diagonal = A.diagonal().copy()
-    solve = lapack.dposv if A.dtype == np.float64 else lapack.sposv
-    _, solved, failed = solve(A, right.astype(A.dtype, copy=False), lower=1, overwrite_a=1)
-    if failed == 0:
-        return np.asarray(solved, dtype=np.float64)
-    # What lies above the diagonal is still as it was.
-    above, jitter = np.triu(A, 1).astype(np.float64), 0.0
-    for _ in range(ATTEMPTS):
-        again = np.asfortranarray(above + above.T)
-        np.fill_diagonal(again, diagonal + jitter)
-        _, solved, failed = lapack.dposv(again, right, lower=1, overwrite_a=1)
-        if failed == 0:
-            return np.asarray(solved)
-        jitter = max(100.0 * jitter, 1e-14 * len(A) * float(diagonal.max()))
-    raise LinAlgError("the matrix is not positive definite")
-
-
-def _refined(single: NDArray[np.float32], times: Callable[[Array], Array], right: Array) -> Array | None:
-    """Return A^-1 B by a factor in single precision, and refinement in double by A; None where that does not get there."""
-    lower, failed = lapack.spotrf(single, lower=1, overwrite_a=1, clean=0)
-    solved, left, before = np.zeros(right.shape), right, math.inf
-    scale = float(np.abs(right).max(initial=0.0))
-    while not failed:
-        size = float(np.abs(left).max(initial=0.0))
-        if size <= REFINED * scale:
-            return solved
-        if not size < CONVERGING * before:
-            break
-        before = size
-        # What is left is brought to the range of single precision.
-        step, failed = lapack.spotrs(lower, (left / size).astype(np.float32), lower=1)
-        solved += size * step.astype(np.float64)
-        left = right - times(solved)
-    return None
-
-
 def _product(values: Array, A: Entries) -> Array:
     """Return values @ A in the precision of A, without the rows of zeros where they are many."""
     chosen, values = values.nonzero()[0], values.astype(A.dtype, copy=False)
@@ -238,11 +188,23 @@ def _product(values: Array, A: Entries) -> Array:
     return np.asarray(product, dtype=np.float64)
 
 
+class TooLongError(Exception):
+    """Systems have taken more than they may: another way is to be tried."""
+
+
 @dataclass()
 class Counter:
-    """How many systems were solved for one problem."""
+    """How many systems were solved for one problem, the multiplications that these took, and may take."""
 
     used: int = 0
+    spent: float = 0.0
+    most: float = math.inf
+
+    def spend(self, multiplications: float) -> None:
+        """Count what is about to be done."""
+        self.spent += multiplications
+        if self.spent > self.most:
+            raise TooLongError
 
 
 class System(ABC):
@@ -281,6 +243,10 @@ class System(ABC):
         """Say whether a system may be solved in the precision in which its matrix is."""
         return A.dtype == np.float64 or self.rough or float(ridge[0]) >= SINGLE_RIDGE
 
+    def _work(self, free: int) -> float:
+        """Return the multiplications that the target of so many free rows takes."""
+        return free**3 / 3 + free * len(self.problem)
+
     @abstractmethod
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
@@ -304,6 +270,7 @@ class System(ABC):
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, wanted: Array) -> Target:
         """Return the point that the sets ask for; `ridge` has one entry for each free row, `wanted` is y o."""
         self.counter.used += 1
+        self.counter.spend(self._work(len(free)))
         self._bound(upper)
         if not len(free):
             f = self.outputs(self._bounded)
@@ -350,6 +317,7 @@ class System(ABC):
             reached = square <= enough or float(np.abs(residual).max()) <= within
             if reached or not left:
                 break
+            self.counter.spend(float(len(beta)) ** 2)
             direction = step + square / before * direction
             product = self.outputs(direction)
             curvature = float(direction @ product + direction @ (ridge * direction))
@@ -407,7 +375,7 @@ class DenseSystem(System):
             every[free] = values
             return np.asarray((rows @ every)[free] + ridge[:, None] * values)
 
-        if rows.dtype == np.float64 and (refined := _refined(raised(single, ridge), times, right)) is not None:
+        if rows.dtype == np.float64 and (refined := refined_single(raised(single, ridge), times, right)) is not None:
             return refined
         return solve_positive(raised(rows[np.ix_(free, free)].astype(np.float64, copy=False), ridge), right)
 
@@ -454,6 +422,10 @@ class FactorSystem(System):
     def __init__(self, G: Array, problem: Problem, counter: Counter) -> None:
         super().__init__(problem, counter, G.shape[1], np.einsum("ir,ir->i", G, G))
         self.G = G
+
+    def _work(self, free: int) -> float:
+        n, columns = map(float, self.G.shape)
+        return free * columns * min(free, columns) + n * columns
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
+from kerntest.learning.solvers.positive import solve_positive
 from kerntest.learning.solvers.problem import (
     CachedSystem,
     Counter,
@@ -24,7 +25,6 @@ from kerntest.learning.solvers.problem import (
     Solution,
     System,
     raised,
-    solve_positive,
 )
 from kerntest.matrices.matrix import strip_edges
 
