@@ -201,7 +201,8 @@ def _none_in_common(x: Table, y: Table) -> Iterator[str]:
         levels = (in_x.levels, in_y.levels)
         if all(0 < len(some) <= FEW_LEVELS for some in levels) and not set(in_x.levels) & set(in_y.levels):
             told = [f"{listed(some, 3)} in {table.name}" for some, table in zip(levels, (x, y), strict=True)]
-            yield f"column {in_x.name!r} has no value in common: {', '.join(told)}; check that they are spelt alike"
+            way_out = f"check that they are spelt alike, or leave it out with {option('exclude', [in_x.name])}"
+            yield f"column {in_x.name!r} has no value in common: {', '.join(told)}; {way_out}"
 
 
 def _as_texts(table: Table, names: Collection[str]) -> Table:

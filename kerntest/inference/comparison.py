@@ -149,13 +149,15 @@ class Comparison:
         # Of clusters and pairs the design knows which rows belong together.
         apart = self.reading.cluster is not None or self.reading.paired is not None
         repeated = () if apart else repeated_in(used, pooled)
-        warnings = (*tables.warnings, *dropped, *misleading(tables.tables, pooled), *repeated, *pooled.warnings)
+        warnings, dependent = (*tables.warnings, *dropped), tuple[str, ...]()
         if verdict.p_value <= options.alpha and sample.design is None:
-            warnings += tuple(dependent_rows(tables.read, tables.tables, self.same))
+            dependent = tuple(dependent_rows(tables.read, tables.tables, self.same))
         elif verdict.p_value <= options.alpha and (cluster := self.reading.cluster) is not None:
             pairs = zip(tables.tables, tables.read, strict=True)
             told = (text for some, read in pairs for text in clusters_in_time(some.columns, read, cluster))
-            warnings += tuple(islice(told, 1))
+            dependent = tuple(islice(told, 1))
+        known = misleading(tables.tables, pooled, (*warnings, *dependent))
+        warnings = (*warnings, *known, *repeated, *pooled.warnings, *dependent)
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(

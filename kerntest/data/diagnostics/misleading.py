@@ -26,14 +26,16 @@ COUNTS = "counts the rows or identifies them: its whole numbers are all differen
 _COUNTS_IN_EACH = COUNTS.replace("its", "in each table its")
 
 
-def misleading(tables: Sequence[Table], pooled: Arranged) -> list[str]:
-    """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled."""
-    return list(
-        two_sample_warnings([TableFacts.of(table) for table in tables], (*pooled.numeric_names, *pooled.category_names))
-    )
+def misleading(tables: Sequence[Table], pooled: Arranged, told: Sequence[str] = ()) -> list[str]:
+    """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled.
+
+    That a column tells them apart need not be said where a warning has `told` that it names cases, or has no value in common.
+    """
+    used = (*pooled.numeric_names, *pooled.category_names)
+    return list(two_sample_warnings([TableFacts.of(table) for table in tables], used, told))
 
 
-def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Iterator[str]:
+def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], told: Sequence[str] = ()) -> Iterator[str]:
     """Yield the same from facts about two tables, of which some columns are used."""
     (x, y), names = facts, [one_line(one.name) for one in facts]
     dropped = [one.rows - one.used for one in facts]
@@ -52,7 +54,7 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Ite
             f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
             "of the smaller one; give it more rows"
         )
-    telling = [name for name in x.kinds if name in used and _tells_apart(name, facts)]
+    telling = [name for name in x.kinds if name in used and _tells_apart(name, facts) and not _is_told(name, told)]
     if telling and len(used) > 1:
         several = len(telling) > 1
         yield (
@@ -64,6 +66,12 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Ite
         trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
         if trouble is not None:
             yield left_out_with(name, trouble)
+
+
+def _is_told(name: str, told: Sequence[str]) -> bool:
+    return any(
+        text.startswith((f"rows with the same {name!r} ", f"column {name!r} has no value in common")) for text in told
+    )
 
 
 def _tells_apart(name: str, facts: Sequence[TableFacts]) -> bool:

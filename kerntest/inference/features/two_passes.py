@@ -324,7 +324,7 @@ class Survey(exact.RunOfTest):
             # Repeated rows as samples of each input show them, of the columns that are read.
             sampled = [(one, points_of(self._filled(one.sample), scaling)) for one in facts if one.sample is not None]
             rows = [(one.name, [*some.numeric.T, *some.codes.T], one.used) for one, some in sampled]
-            misleading = list(two_sample_warnings(facts, scaling.names))
+            misleading = list(two_sample_warnings(facts, scaling.names, warnings))
             misleading += repeated_rows(rows, has_others=self.has_others)
         misleading += lone_values_among(pooled) if self.options.scale == "standardize" else ()
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *table_columns.told_of_left_out(reasons))

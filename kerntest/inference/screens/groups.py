@@ -8,6 +8,7 @@ a size, those of the pairs have 2 (k - 1) / k times the entries of the one.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -348,21 +349,29 @@ def _largest_shift(results: Sequence[two_sample_record.TwoSampleResult]) -> Smal
 
 def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequence[str]) -> Iterator[str]:
     """Yield what pairs warn of, the first of them, and that some have too few rows for any corrected p-value to reject."""
-    texts: dict[str, list[SamplePair]] = {}
+    # Those that differ in names of samples and in numbers alone are one.
+    names = sorted({name for pair in pairs for name in (pair.x, pair.y)}, key=len, reverse=True)
+    varied = re.compile("|".join([*(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names), r"[\d.,]*\d"]))
+    alike: dict[str, dict[str, list[SamplePair]]] = {}
     for pair in pairs:
         for text in (one for one in pair.warnings if one not in known):
-            texts.setdefault(text, []).append(pair)
-    for text, own in [*texts.items()][:WARNINGS_TOLD]:
-        more = f" and {counted(len(own) - 1, 'other pair')}" if len(own) > 1 else ""
-        yield text if len(own) == len(pairs) else f"{own[0].x!r} and {own[0].y!r}{more}: {text}"
-    if len(texts) > WARNINGS_TOLD:
-        more = counted(len(texts) - WARNINGS_TOLD, "more warning")
+            alike.setdefault(varied.sub("#", text), {}).setdefault(text, []).append(pair)
+    for texts in [*alike.values()][:WARNINGS_TOLD]:
+        text, (first, *_) = next(iter(texts.items()))
+        count = len({(pair.x, pair.y) for own in texts.values() for pair in own})
+        more = f" and {counted(count - 1, 'other pair')}" if count > 1 else ""
+        if count < len(pairs):
+            yield f"{first.x!r} and {first.y!r}{more}: {text}"
+        else:
+            yield text if len(texts) == 1 else f"all {count:,} pairs, such as {first.x!r} and {first.y!r}: {text}"
+    if len(alike) > WARNINGS_TOLD:
+        more = counted(len(alike) - WARNINGS_TOLD, "more warning")
         yield f"{more} of single pairs: {either('--json', 'pairs')} has them with each pair"
     few = [pair for pair in pairs if pair.p_floor is not None and pair.p_floor * len(pairs) > alpha]
     if few:
-        first = f"{few[0].x!r} and {few[0].y!r} ({few[0].n_x} and {few[0].n_y} rows)"
+        such = f"{few[0].x!r} and {few[0].y!r} ({few[0].n_x} and {few[0].n_y} rows)"
         yield (
-            f"{counted(len(few), 'pair')} can hardly be told apart after the correction, for want of rows, such as {first}: the "
+            f"{counted(len(few), 'pair')} can hardly be told apart after the correction, for want of rows, such as {such}: the "
             f"smallest p-value there is {number(few[0].p_floor or 0.0, 2)}, {number(min((few[0].p_floor or 0.0) * len(pairs), 1.0), 2)} corrected"
         )
 
