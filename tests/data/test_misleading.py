@@ -135,6 +135,26 @@ def test_where_gaps_alone_tell_the_samples_apart_the_column_that_has_them_is_lef
     )
 
 
+@pytest.mark.parametrize("method", ["exact", "features"])
+def test_of_a_column_without_a_value_in_common_one_warning_is_enough(method):
+    x, y = (
+        pd.DataFrame({"v": noise(210, seed), "shop": np.tile([*letters], 70)})
+        for seed, letters in ((0, "abc"), (1, "def"))
+    )
+    options = {"method": method, "features": "nystroem:20" if method == "features" else None}
+    (text,) = [one for one in mmd_test(x, y, permutations=50, **options).warnings if "'shop'" in one]
+    assert text.startswith("column 'shop' has no value in common: a, b, c in x, d, e, f in y; ")
+    assert text.endswith("or leave it out with exclude='shop'")
+
+
+def test_that_cases_are_apart_is_told_where_they_are_told():
+    case = np.repeat(np.arange(40), 6)
+    rows = {"patient": 100 + case, "day": np.tile(np.arange(6), 40), "v": noise(40)[case] + 0.3 * noise(240, 1)}
+    table = pd.DataFrame(rows | {"arm": np.where(case % 2, "u", "v")})
+    (text,) = [one for one in mmd_test(table, by="arm").warnings if "'patient'" in one]
+    assert text.endswith("cluster='patient' relabels them together")
+
+
 def test_rare_values_need_not_be_in_both_samples():
     def named(values):
         return ({"v": noise(40), "name": [f"{letter}{k % values}" for k in range(40)]} for letter in "xy")

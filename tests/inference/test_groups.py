@@ -279,6 +279,19 @@ def test_pairs_that_cannot_be_tested_say_why():
         mmd_test(*tables)
 
 
+def test_near_copies_of_a_warning_are_one():
+    frame = frame_of((40, 50, 60)).sort_values("group").assign(number=np.arange(150))
+    result = mmd_test(frame, by="group", **FIXED)
+    (text,) = [text for text in result.warnings if "counts the rows" in text]
+    assert text.startswith("all 3 pairs, such as '")
+    pairs = [one for pair in result.pairs for one in pair.warnings if "counts the rows" in one]
+    assert len(set(pairs)) == 3
+    # Of some pairs only, their number is told.
+    frame.loc[frame["group"] == "c", "number"] = np.random.default_rng(0).permutation(60)
+    result = mmd_test(frame, by="group", **FIXED)
+    assert not [text for text in result.warnings if "all 3 pairs" in text]
+
+
 def test_few_rows_are_told_of_where_no_corrected_p_value_can_reject():
     frame = frame_of((4, 4, 4), (0, 9, 18))
     result = mmd_test(frame, by="group", **FIXED)

@@ -226,12 +226,16 @@ def test_reports_name_classes_as_people_count(tmp_path):
     assert natural_order(["nan", "9", "10"]) == [1, 2, 0]
 
 
-def test_the_area_of_several_classes_is_that_of_what_they_are_predicted_by():
+def test_the_area_of_several_classes_is_that_of_what_they_are_predicted_by(tmp_path):
     X, y = clouds(240, 2, classes=3, separation=1.0)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
     result = train_svm(frame, "y", probability=True)
     machine = SVM(probability=True).fit(X, y)
     found = machine.predict_proba(X)
+    kept = train_svm(frame, "y", probability=True, output=tmp_path / "y.kt")
+    assert "y.kt; predict writes probabilities with proba=True" in " ".join(str(kept).split())
+    numbers = train_svm(frame.assign(y=10 * y + np.arange(240) // 3 % 9), "y")
+    assert "y: 27 numbers, each taken for a class (task='regress' predicts numbers)" in " ".join(str(numbers).split())
     assert_close(result.roc_auc, roc_auc_score(y, found, multi_class="ovr"))
     plain = train_svm(frame, "y")
     scores = SVM().fit(X, y).decision_function(X)

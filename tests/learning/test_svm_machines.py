@@ -278,6 +278,14 @@ def test_the_baseline_is_the_better_of_two():
     assert f"largest class: {100 * share:.3g} %, balanced 50 %" in found.summary()
     X, y = clouds(200, separation=6.0)
     assert train_svm(frame_of(X, y), "y").baseline.method == "nearest mean"
+    # It is told of where it is better by the score that is asked for.
+    told = "the nearest mean with the same kernel predicts better: "
+    fewer = np.flatnonzero((y == 1) | (np.arange(200) < 60))
+    small = train_svm(frame_of(X[fewer], y[fewer]), "y", C=1e-6, cv=5, select_by="balanced-accuracy")
+    (text,) = [one for one in small.warnings if one.startswith(told)]
+    score = f"balanced accuracy {100 * small.baseline.score:.3g} % in place of 50 %"
+    assert text == f"{told}{score}; grid=True looks for better options"
+    assert not [one for one in train_svm(frame_of(X, y), "y", C=10.0).warnings if one.startswith(told)]
     for options in ({"features": "fourier:50"}, {"method": "mean"}):
         assert train_svm(frame_of(X, y), "y", **options).baseline.method == "largest class"
 

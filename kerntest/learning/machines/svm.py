@@ -20,7 +20,15 @@ from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import HARD_COSTS, ONE_CLASS_NU, Machines, SvmFit, pilot
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_options import SvmOptions
-from kerntest.learning.machines.svm_search import MEASURES, Search, baseline_of, fit_warnings, sigmoids
+from kerntest.learning.machines.svm_search import (
+    MEASURES,
+    Search,
+    baseline_of,
+    fit_warnings,
+    sigmoids,
+    told_of_baseline,
+    told_of_choice,
+)
 from kerntest.learning.rows import targets as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_errors
@@ -38,7 +46,6 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.decision_pictures import Metrics
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
     from kerntest.learning.scores import Sigmoid
-    from kerntest.report.results.learning_record import GridSearch
 
 # Half the range of targets: the solver squares their products with costs.
 SMALLEST_TARGET, LARGEST_TARGET = 1e-75, 1e75
@@ -467,7 +474,10 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
         # A cost that holds the machine back is told, and then the columns are not to blame.
         blamed = not options.told_of_units(rows, fit)
-        return Judgement(fields, drawn, self._warnings(fit, seen.metrics, tested=test is not None, blamed=blamed))
+        warnings = self._warnings(fit, seen.metrics, tested=test is not None, blamed=blamed)
+        judged = (fit.search if test is None else None, seen.metrics, self.select_by)
+        warnings += told_of_baseline(fields["baseline"], *judged, n=len(rows if test is None else test), grid=self.grid)
+        return Judgement(fields, drawn, warnings)
 
     def _baseline(self, rows: TrainingRows, model: SvmModel, test: TrainingRows | None) -> Baseline:
         """Return what predicts better of two simple classifiers: test rows, or those held out in folds, or what it has learned."""
@@ -528,16 +538,6 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             warnings.append(
                 f"judged on {told}; {option('test-fraction', 0.3)} holds rows out"
                 if fit.search is None
-                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds{_chosen(fit.search)}"
+                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds{told_of_choice(fit.search)}"
             )
         return warnings
-
-
-def _chosen(search: GridSearch) -> str:
-    """Return that a score is of the best of several cells in the folds that chose it, which is too good, too."""
-    if len(search.cells) < 2:
-        return ""
-    fair = option("test-fraction", 0.3)
-    return (
-        f", of the best of {len(search.cells):,} cells, which they chose: a little too good; {fair} judges it by others"
-    )

@@ -29,6 +29,7 @@ from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoi
 from kerntest.learning.solvers.smoothed import WHOLE_ROWS
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.learning_record import SCORES, Baseline, GridCell, GridSearch
+from kerntest.report.summaries.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -376,6 +377,30 @@ def baseline_of(parts: Sequence[tuple[TrainingRows, TrainingRows]], options: Svm
         float(np.mean([getattr(one, name) for one in best])) for name in ("accuracy", "balanced_accuracy")
     )
     return Baseline(method, accuracy, balanced, -score if select_by == "log-loss" else score)
+
+
+def told_of_baseline(
+    baseline: Baseline | None, search: GridSearch | None, metrics: Any, select_by: str, *, n: int, grid: bool
+) -> list[str]:
+    """Return a warning where the nearest mean has a better score of n rows, by more than the standard error of a share."""
+    if baseline is None or baseline.method != "nearest mean":
+        return []
+    own = search.best.mean if search is not None else _score_of(metrics, select_by)
+    if baseline.score - own <= math.sqrt(own * (1.0 - own) / n):
+        return []
+    way_out = f"{option('method', 'mean')} takes it" if grid else f"{option('grid', True)} looks for better options"
+    scores = f"{MEASURES[select_by]} {percent(baseline.score)} in place of {percent(own)}"
+    return [f"the nearest mean with the same kernel predicts better: {scores}; {way_out}"]
+
+
+def told_of_choice(search: GridSearch) -> str:
+    """Return that a score is of the best of several cells in the folds that chose it, which is too good, too."""
+    if len(search.cells) < 2:
+        return ""
+    fair = option("test-fraction", 0.3)
+    return (
+        f", of the best of {len(search.cells):,} cells, which they chose: a little too good; {fair} judges it by others"
+    )
 
 
 def _nearest_mean(own: TrainingRows, seen: TrainingRows, options: SvmOptions) -> ClassificationMetrics:

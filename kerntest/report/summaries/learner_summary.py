@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kerntest.errors import counted, either, listed
+from kerntest.errors import counted, either, listed, option
 from kerntest.report.results import learning_record as records
 from kerntest.report.results.component_record import CcaResult, KpcaResult, UnmixResult
 from kerntest.report.summaries import words
@@ -47,6 +47,9 @@ def learner_summary(
     held = f" and {tested:,} among the test rows" if tested else ""
     if result.feature_error is not None:
         features = f"{result.features}, kernel values off by {number(result.feature_error, 2)} (RMS)"
+    asks = (
+        f"; predict writes probabilities with {option('proba', True)}" if getattr(result, "probability", False) else ""
+    )
     told = [
         ("data", words.input_text(first)),
         *(("test data", words.input_text(one)) for one in others),
@@ -61,7 +64,7 @@ def learner_summary(
         ("weights", weights and visible(weights)),
         ("features", features),
         *lines,
-        ("model", result.model and visible(result.model)),
+        ("model", result.model and f"{visible(result.model)}{asks}"),
     ]
     shown = tuple((label, text) for label, text in told if text)
     answer = "Result" if isinstance(result, CcaResult | KpcaResult | UnmixResult) else "Decision"
@@ -146,7 +149,7 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
     target, judged, grid = result.target, result.train if result.judged_on == "train" else result.test, result.grid
     rows, lines, tables = part_rows(result), [_cost_line(result)], list[ResultTable]()
     if target is not None:
-        target = visible(target) + (f": {name_list(_in_order(result.classes))}" if result.classes else "")
+        target = visible(target) + (f": {_classes_text(result.classes)}" if result.classes else "")
     if grid is not None:
         name, in_percent = grid.score.removeprefix("negative "), grid.score.endswith("accuracy")
         texts = [f"{100 * cell.mean:.1f}" if in_percent else number(abs(cell.mean)) for cell in grid.cells]
@@ -166,6 +169,13 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
     tables += importance_tables(result)
     title = TITLES[result.method] + TASKS[result.task]
     return learner_summary(result, title, lines, svm_sentence(result), target=target, tables=tables)
+
+
+def _classes_text(classes: Sequence[str]) -> str:
+    """Return the classes in order; of many numbers that they are taken for classes."""
+    if len(classes) > CLASSES_SHOWN and all(one.removeprefix("-").replace(".", "", 1).isdigit() for one in classes):
+        return f"{len(classes):,} numbers, each taken for a class ({option('task', 'regress')} predicts numbers)"
+    return name_list(_in_order(classes))
 
 
 def svm_sentence(result: records.SvmResult) -> str:
