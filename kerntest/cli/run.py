@@ -60,6 +60,13 @@ LOADING = 0.5
 # Parameters that the engine takes before a command runs.
 ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
 VERDICTS, MARGIN_VERDICTS = ("reject", "accept"), ("same", "differ", "undecided")
+# What a report has only if it is asked for.
+MISSED = {
+    "test": "--test-fraction 0.3, or a file as --test, gives rows to judge by",
+    "grid": "--cv 5, or --grid, judges by rows held out in folds",
+    "importance": "--test-fraction 0.3, or a file as --test, gives rows to judge by",
+    "margin": "--margin asks whether samples are the same within it",
+}
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
 
@@ -107,7 +114,11 @@ class Gate:
         if found.get("tests") == 0 and not failed:
             raise self._undecided("nothing was tested", "the report says for each pair why it was not tested")
         if self.name and value is None:
-            raise self._undecided(f"{self.name} is null in the report", _some_numbers(found))
+            way_out = next(
+                (hint for part, hint in MISSED.items() if found.get(part, 0) is None and self.name.startswith(part)),
+                None,
+            )
+            raise self._undecided(f"{self.name} is null in the report", way_out or _some_numbers(found))
         if not self.name:
             verdict = found.get("margin.verdict")
             failed = (

@@ -11,7 +11,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import bdtr, stdtrit
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import counted
@@ -70,11 +69,12 @@ def effective_rows(right: NDArray[np.bool_], clusters: Codes | None) -> float:
     p (1 - p) over the squared standard error of the share p, at most the number of rows; of rows that are all alike, as
     many as clusters.
     """
-    if clusters is None:
-        return float(len(right))
-    if right.min() == right.max():
-        return effective_clusters(clusters)
-    return min(float(len(right)), float(np.var(right)) / standard_error(right.astype(np.float64), clusters) ** 2)
+    n, m = float(len(right)), effective_clusters(clusters) if clusters is not None else 0.0
+    if clusters is None or right.min() == right.max() or m <= 1.0:
+        return m or n
+    variance, squared = float(np.var(right)), standard_error(right.astype(np.float64), clusters) ** 2
+    # Clusters may be more alike than chance makes them.
+    return n if variance >= n * squared else variance / squared
 
 
 def interval_of_share(
@@ -88,6 +88,8 @@ def interval_of_share(
         return None
     rows, tail = effective_rows(right, clusters), 0.5 * (1.0 - confidence)
     if clusters is not None:
+        from scipy.special import stdtrit  # noqa: PLC0415 - it takes 0.2 s to load
+
         degrees = max(effective_clusters(clusters) - 1.0, 1.0)
         rows *= (NormalDist().inv_cdf(tail) / float(stdtrit(degrees, tail))) ** 2
     return wilson_interval(float(np.mean(right)), rows, confidence)
@@ -116,6 +118,8 @@ def told_of_coverage(
     name: str, held: NDArray[np.bool_], interval: float, rows: str, clusters: Codes | None = None
 ) -> list[str]:
     """Return a warning about intervals that hold far fewer rows than chance explains (a binomial tail)."""
+    from scipy.special import bdtr  # noqa: PLC0415 - it takes 0.2 s to load
+
     coverage, n = float(np.mean(held)), effective_rows(held, clusters)
     if 1.0 - coverage < TOO_OFTEN * (1.0 - interval) or bdtr(round(coverage * n), round(n), interval) >= IMPROBABLE:
         return []

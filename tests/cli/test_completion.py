@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest.cli.options import completed
+from kerntest.cli.completion import completed
 from kerntest.data.formats.dialect import header_names
 from kerntest.kernels import AROUND, NAMES
 

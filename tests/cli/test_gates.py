@@ -56,6 +56,29 @@ def test_a_gate_on_a_number_that_is_null_is_4(kerntest, gate):
     assert "Support vector machine" in outcome.out
 
 
+@pytest.mark.parametrize(
+    ("gate", "hint"),
+    [
+        ("test.accuracy<0.9", "--test-fraction 0.3, or a file as --test, gives rows to judge by"),
+        ("grid.mean<0.9", "--cv 5, or --grid, judges by rows held out in folds"),
+    ],
+)
+def test_a_gate_on_what_was_not_asked_for_is_told_how_to_ask(kerntest, gate, hint):
+    outcome = kerntest("svm", IRIS, "--target", "species", "-q", "--fail-on", gate)
+    assert outcome.code == 4
+    assert f"hint: {hint}\n" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("share", "hint"), [("30", "did you mean 0.3?"), ("5", "did you mean 0.05?"), ("1", "see"), ("130%", "see")]
+)
+def test_a_share_may_be_in_percents(kerntest, share, hint):
+    given = ["svm", IRIS, "--target", "species", "--json", "-q", "--test-fraction"]
+    assert json.loads(kerntest(*given, "30%").out)["n_test"] == 45 == json.loads(kerntest(*given, "0.3").out)["n_test"]
+    outcome = kerntest(*given, share)
+    assert (outcome.code, f'"hint": "{hint}' in outcome.err) == (2, True)
+
+
 def test_a_gate_where_nothing_was_tested_is_4(kerntest, tmp_path):
     # No row has both.
     rows = "".join(f"{i},\n" if i % 2 else f",{i}\n" for i in range(30))

@@ -9,6 +9,7 @@ from tolerances import assert_close
 from kerntest import train_ridge, train_svm, train_unmix
 from kerntest.learning.intervals import (
     effective_clusters,
+    effective_rows,
     interval_of_share,
     standard_error,
     told_of_coverage,
@@ -67,6 +68,9 @@ def test_intervals_of_independent_rows_in_clusters_are_hardly_wider_and_those_of
         interval_of_share(np.repeat(right[:100], 3), np.repeat(np.arange(100), 3)),
     )
     np.testing.assert_allclose(copied, once, atol=0.003)
+    # Clusters that are all alike are at most that many rows, and one cluster is one row.
+    assert effective_rows(np.tile([True, False], 50), np.repeat(np.arange(10), 10)) == 100
+    assert effective_rows(np.tile([True, False], 50), np.zeros(100, dtype=int)) == 1
     # All rows right: as many as clusters say so.
     assert interval_of_share(np.ones(165, dtype=bool), np.repeat(np.arange(15), 11))[0] < 0.8
     assert interval_of_share(np.ones(165, dtype=bool), np.repeat(np.arange(7), [30, 30, 30, 30, 30, 10, 5])) is None
@@ -138,6 +142,8 @@ def test_columns_of_a_regression_are_worth_something_over_clusters():
     loose, whole = (train_ridge(table, "y", exclude="cls,patient", test_fraction=0.3) for _ in range(2))
     whole = train_ridge(table, "y", exclude="cls", cluster="patient", test_fraction=0.3)
     assert whole.n_test_clusters == 12
+    few = train_ridge(table[table.patient < 3], "y", exclude="cls", cluster="patient", test_fraction=0.3)
+    assert (few.n_test_clusters, {one.standard_error for one in few.importance.columns}) == (1, {None})
     assert max(one.standard_error for one in whole.importance.columns) > 1.3 * max(
         one.standard_error for one in loose.importance.columns
     )

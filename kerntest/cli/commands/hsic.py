@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kerntest.cli import options as common
+from kerntest.cli.completion import columns_named
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ENGINE_PARAMETERS, VERDICTS, ComputingCommand, Run, gate_option
 from kerntest.report.results import independence_record as record
@@ -205,7 +206,7 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
 @common.option(
     "--cluster",
     topic="Test",
-    shell_complete=common.columns_named,
+    shell_complete=columns_named,
     metavar="NAME",
     help="Column that says which rows belong together, such as a patient: a side that is constant within clusters moves "
     "between them; else clusters of one size exchange their rows, in the order of the file.",

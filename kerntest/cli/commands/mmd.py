@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kerntest.cli import options as common
+from kerntest.cli.completion import columns_named
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import MARGIN_VERDICTS, VERDICTS, ComputingCommand, Run, gate_option
 from kerntest.report.results.groups_record import GroupsResult
@@ -91,9 +92,7 @@ def _size(text: str) -> str:
 
 SIZE = common.Value("d", "a positive number, or standard deviations such as 0.2sd", _size, "usage.range")
 _where = partial(common.option, topic="Where they differ")
-_together = partial(
-    common.option, topic="Rows that belong together", shell_complete=common.columns_named, metavar="NAME"
-)
+_together = partial(common.option, topic="Rows that belong together", shell_complete=columns_named, metavar="NAME")
 
 
 @click.command(cls=ComputingCommand, manual=MANUAL)

@@ -446,7 +446,8 @@ def fit_pairs(rows: TrainingRows, options: CcaOptions, progress: Progress | None
         left_out=tuple(left_out[:there].tolist()),
     )
     warnings = []
-    if there < options.components:
+    # Nobody asked for the default.
+    if there < options.components != CcaOptions.components:
         verb = "is" if there == 1 else "are"
         warnings.append(f"{options.components:,} pairs were asked for, and there {verb} {there:,}")
     return CcaFit(

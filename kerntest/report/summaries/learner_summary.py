@@ -27,6 +27,8 @@ LONGEST_NAME = 20
 GIVEN_UP = "in brackets: given up after fewer folds, or a first look; by chance that may be above the best"
 # Of more rows of a grid those beside the chosen one are shown, so many above and below.
 MOST_ROWS, ROWS_BESIDE = 10, 3
+# Standard errors that chance hardly goes beyond.
+SURELY = 3.0
 # Seconds that given up cells must have saved to be told.
 LEAST_SAVED = 1.0
 
@@ -427,6 +429,12 @@ def _target_lines(result: records.RidgeResult) -> Lines:
     return lines
 
 
+def _too_wide(coverage: float, interval: float, n: int) -> bool:
+    """Say whether intervals miss less than a third of the rows that they should, by more than chance explains."""
+    error = math.sqrt(interval * (1.0 - interval) / n)
+    return 3.0 * (1.0 - coverage) <= 1.0 - interval and coverage - interval > SURELY * error
+
+
 def _single_lines(result: records.RidgeResult) -> Lines:
     """Return how good a regression of one target is: on test rows, left out, and on training rows."""
     (fit,), left_out, rows = result.fits, left_out_rows(together=result.n_clusters is not None), part_rows(result)
@@ -435,9 +443,14 @@ def _single_lines(result: records.RidgeResult) -> Lines:
     loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
     if result.loo_rmse is not None:
         loo = f"{number(result.loo_rmse)} of training {left_out}"
+    held = None
+    if covered is not None:
+        count = (result.n_test_clusters or result.n_test) if result.test else (result.n_clusters or result.n_train)
+        held = f"of {percent(result.interval)} hold {percent(covered)} of {of}"
+        held += ": they are too wide" if _too_wide(covered, result.interval, count) else ""
     return [
         *_error_lines(judged, rows),
-        ("intervals", None if covered is None else f"of {percent(result.interval)} hold {percent(covered)} of {of}"),
+        ("intervals", held),
         ("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"),
         ("left out", f"RMSE {loo}"),
         _trained_line(result),
