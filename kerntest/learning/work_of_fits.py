@@ -42,9 +42,9 @@ EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.0, 8.0, 0.4, 0.02, 0.2
 KEPT_ALWAYS, KEPT_BY_SEARCH, COPIES = 8e7, 2e8, 3.0
 # And of a search that solves with whole matrices, by each thread.
 SEARCHED_ARRAYS = 6.0
-# By which powers of the rows machines take longer than one of a part of them, where the free rows hardly grow, and where they
-# grow with all; bytes for each entry of the largest system then, which has at most so many times the free rows.
-POWERS, SYSTEM_BYTES, MOST_SYSTEM = ((1.2, 2.3), (2.2, 3.8)), 12.0, 5.0
+# By which powers of the rows machines take longer than one of a part of them, least and most; bytes for each entry of the
+# largest system, whose rows may grow with all.
+POWERS, SYSTEM_BYTES = (1.4, 2.4), 24.0
 # Calls of numpy of a machine by itself, and of one of many that are solved together.
 CALLS, CALLS_STACKED = 2e4, 200.0
 # Rows up to which machines of pairs of classes are solved together.
@@ -160,10 +160,9 @@ def cost_of_machines(
     fitted: list[Work] = [{}, {}]
     if pilot is not None:
         low, high = ROUGH * choosing[0] * squares + 1.1 * pairs, 4.0 * ROUGH * choosing[1] * squares + 2.0 * pairs
-        powers = POWERS[pilot.grows]
         fitted = [
             {SECOND: pilot.seconds * float(((rows / pilot.rows) ** power).sum()) * (1.0 + refits(power))}
-            for power in powers
+            for power in POWERS
         ]
     whole, most = 8.0 * float(rows.max(initial=0.0)) ** 2, allowed_bytes(KEPT_ROWS)
     together = 8.0 * pairs * (COPIES * (few > 0) + (cells > 1))
@@ -175,10 +174,9 @@ def cost_of_machines(
     if tried > 1:
         # Rows that were free at some cost are kept, in single precision.
         held = held[0], max(held[1], min(whole / 2.0, most))
-    if pilot is not None and pilot.grows:
-        largest = float(rows.max())
-        free = pilot.free * largest / pilot.rows
-        held = held[0] + SYSTEM_BYTES * free**2, held[1] + SYSTEM_BYTES * min(largest, MOST_SYSTEM * free) ** 2
+    if pilot is not None:
+        free = pilot.free * float(rows.max()) / pilot.rows
+        held = held[0] + SYSTEM_BYTES * pilot.free**2, held[1] + SYSTEM_BYTES * free**2
     trained = float(rows.max(initial=0.0)) * (1.0 - 1.0 / (folds or 1))
     if cells > 1 and trained <= WHOLE_ROWS:
         held = 2.0 * 8.0 * pairs, (3.0 + SEARCHED_ARRAYS * min(CURRENT.get().engine.threads, cells)) * 8.0 * pairs

@@ -17,6 +17,7 @@ from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
 from kerntest.learning.machines.svm_fit import Pilot, pilot
+from kerntest.learning.work_of_fits import POWERS
 from kerntest.matrices.factor import expected_rank, low_rank_factor
 
 
@@ -317,10 +318,11 @@ def machine(n, **options):
 
 def test_machines_of_a_part_of_the_rows_tell_what_one_of_all_takes(counted, monkeypatch):
     numbers, seen = normal(2400, 10), []
-    rare, curve = np.random.default_rng(1).random(2400) < 0.1, numbers[:, 0] ** 2 + numbers[:, 1] > 1.0
 
-    def run(told, **options):
-        rows = pd.DataFrame(numbers).add_prefix("c").assign(side=np.where(told, "in", "out"))
+    def run(**options):
+        rows = (
+            pd.DataFrame(numbers).add_prefix("c").assign(side=np.where(numbers[:, 0] > numbers[:, 1] ** 2, "in", "out"))
+        )
         return lambda: kerntest.train_svm(rows, "side", **options)
 
     def heard(rows, options):
@@ -328,16 +330,14 @@ def test_machines_of_a_part_of_the_rows_tell_what_one_of_all_takes(counted, monk
         return seen[-1]
 
     monkeypatch.setattr("kerntest.learning.machines.svm.pilot", heard)
-    for told in (rare, curve):
-        counted("second", run(told))
-    # Where classes overlap in all columns a share of the rows is free, and half of all are looked at.
-    assert [(one.rows, one.grows) for one in seen] == [(1200, True), (600, False)]
-    assert counted("second", run(curve, features="fourier:20"))[1] == 0.0
-    monkeypatch.setattr("kerntest.learning.machines.svm.pilot", lambda *_: Pilot(1200, 1.0, 100, grows=True))
-    powers = 2.2, 3.8
-    assert counted("second", run(curve)) == pytest.approx([2**power for power in powers])
-    folds = counted("second", run(curve, cv=5))
-    assert folds == pytest.approx([2**power * (1 + 5 * 0.8**power) for power in powers])
+    low, high = counted("second", run())
+    assert 0.0 < low < high < 5 * low
+    assert counted("second", run(features="fourier:20"))[1] == 0.0
+    assert [one and one.rows for one in seen] == [600, None]
+    monkeypatch.setattr("kerntest.learning.machines.svm.pilot", lambda *_: Pilot(600, 1.0, 100))
+    assert counted("second", run()) == pytest.approx([4**power for power in POWERS])
+    folds = counted("second", run(cv=5))
+    assert folds == pytest.approx([4**power * (1 + 5 * 0.8**power) for power in POWERS])
 
 
 def test_a_machine_takes_from_a_few_to_many_values_for_each_pair_of_rows(counted):

@@ -47,12 +47,9 @@ HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1
 WHOLE_BYTES, SHARED_BYTES = 2 * 10**8, 5 * 10**7
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
-# The fewest rows by which a machine is judged beforehand, the part of all at which that ends where their number hardly grows,
-# and what tells the draw of them from other streams of the same seed; how many times longer twice as many may take, and the
-# most seconds that are spent on the next.
-PILOT_ROWS, PILOT_PART, PILOT_STREAM, TWICE, PILOT_SECONDS = 300, 0.25, 9, 8.0, 1.0
-# How many more rows are free of twice as many where they grow with the rows.
-GROWING = 1.25
+# The fewest rows by which a machine is judged beforehand, and what tells the draw of them from other streams of the same seed;
+# how many times longer twice as many may take, and the most seconds that are spent on the next.
+PILOT_ROWS, PILOT_STREAM, TWICE, PILOT_SECONDS = 300, 9, 8.0, 1.0
 # The nu of a one-class machine without one.
 ONE_CLASS_NU = 0.1
 
@@ -96,21 +93,18 @@ class Machine:
 
 
 class Pilot(NamedTuple):
-    """What the machine of so many rows took, the largest part that was tried: its seconds, its free rows, and whether these grow with all."""
+    """What the machine of so many rows took, the largest part that was tried: its seconds, and its free rows."""
 
     rows: int
     seconds: float
     free: int
-    grows: bool
 
 
 @one_blas_thread()
 def pilot(rows: TrainingRows, options: SvmOptions) -> Pilot | None:
-    """Return what a machine takes of a part of the rows, of the two largest classes, with a cost that stands for all.
+    """Return what a machine takes of up to a fourth of the rows, of the two largest classes, with a cost that stands for all.
 
-    Mostly few rows are free, as many as what is to be learned takes: then it ends at a fourth of the rows. Where classes
-    overlap in nothing that a kernel can tell, a share of all rows may be: then it goes on to half of them. It takes a second
-    at most, and nothing is known of few rows.
+    It takes a second at most. Of few rows nothing is known.
     """
     kernel, points, every, found = rows.kernel, rows.points, np.arange(len(rows)), None
     if kernel is None or not isinstance(points, Points) or options.method != "svm" or options.features is not None:
@@ -119,9 +113,7 @@ def pilot(rows: TrainingRows, options: SvmOptions) -> Pilot | None:
         pair = np.argsort(np.bincount(rows.codes, minlength=len(rows.classes.names)))[-2:]
         every = np.flatnonzero(np.isin(rows.codes, pair))
     order = np.random.default_rng((options.seed, PILOT_STREAM)).permutation(every)
-    if len(order) < 4 * PILOT_ROWS:
-        return None
-    for halvings in range(int(math.log2(len(order) / PILOT_ROWS)), 0, -1):
+    for halvings in range(int(math.log2(len(order) / PILOT_ROWS)), 1, -1):
         part = rows.take(order[: len(order) >> halvings])
         if rows.classes is not None and np.ptp(part.codes) == 0:
             continue
@@ -130,13 +122,11 @@ def pilot(rows: TrainingRows, options: SvmOptions) -> Pilot | None:
             started = time.thread_time()
             machine = machines.largest(options.C * len(order) / len(part))
         except KerntestError:
-            return found
-        sizes, before = np.abs(machine.solution.coefficients), math.inf if found is None else found.free
+            break
+        sizes = np.abs(machine.solution.coefficients)
         free = int(np.count_nonzero((sizes > 0) & (sizes < machine.limits * (1.0 - 1e-9))))
-        grows = free > GROWING * before + math.sqrt(before)
-        found = Pilot(len(part), time.thread_time() - started, free, grows)
-        enough = not grows and len(part) >= PILOT_PART * len(order) and math.isfinite(before)
-        if enough or TWICE * found.seconds > PILOT_SECONDS:
+        found = Pilot(len(part), time.thread_time() - started, free)
+        if TWICE * found.seconds > PILOT_SECONDS:
             break
     return found
 
