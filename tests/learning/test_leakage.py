@@ -165,6 +165,13 @@ def test_a_column_that_alone_predicts_is_told():
         assert "cluster=" not in told
     cases = table.assign(z=[f"case {place % 6} {name}" for place, name in enumerate(table["cls"])])
     assert "exclude='z'; if 'z' names cases of several rows, with cluster='z'" in warnings_of(cases, "cls")
+    # Of cases that are seen to be alike, what to do with them is told once.
+    own, case = np.random.default_rng(0), np.repeat(np.arange(12), 5)
+    level = own.normal(size=12)[case] + 0.2 * own.normal(size=60)
+    rows = {"z": [f"p{k}" for k in case], "cls": [*"uv"] * 6, "day": np.tile(np.arange(5), 12)}
+    alike = table.assign(a=level, **(rows | {"cls": np.repeat(rows["cls"], 5)}))
+    assert "cluster='z' learns without it" in warnings_of(alike, "cls")
+    assert "alone predicts" not in warnings_of(alike, "cls")
     assert "columns 'z', 'w' each alone predict 'cls'" in warnings_of(table.assign(z=codes, w=-codes), "cls")
     assert "alone" not in warnings_of(table.assign(z=codes + r.random(60) * 1.2), "cls")
     assert "alone" not in warnings_of(table, "cls")

@@ -39,8 +39,11 @@ FEWEST_OF_CLASS, MISPLACED = 5, 0.01
 def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
     """Return all rows, before they are split, with those marked that stay together, and with warnings of what may leak."""
     marked = kept_together(labelled)
-    found = (*running_numbers(labelled), *_telling(labelled, by_class=by_class), *_possible_clusters(labelled))
-    return replace(marked, warnings=(*marked.warnings, *found))
+    clusters = tuple(_possible_clusters(labelled))
+    # What to do with cases is told once.
+    cases = [name for name in labelled.shown.names if any(f"{name!r} are alike" in text for text in clusters)]
+    telling = _telling(labelled, cases, by_class=by_class)
+    return replace(marked, warnings=(*marked.warnings, *running_numbers(labelled), *telling, *clusters))
 
 
 def kept_together(labelled: Labelled) -> Labelled:
@@ -183,13 +186,14 @@ def running_numbers(labelled: Labelled) -> Iterator[str]:
         )
 
 
-def _telling(labelled: Labelled, *, by_class: bool) -> Iterator[str]:
-    """Yield a warning about columns each of which alone predicts the target, where there are others beside them."""
+def _telling(labelled: Labelled, known: Sequence[str], *, by_class: bool) -> Iterator[str]:
+    """Yield a warning about columns, but known cases, each of which alone predicts the target, where there are others."""
     target, features = labelled.target, labelled.shown.columns
     if target is None or len(features) < 2 or labelled.n < FEWEST_ROWS:
         return
     tells = _tells_classes if by_class else _tells_number
-    names = [column.name for column in features if tells(laid_below(column), target.values)]
+    unknown = [column for column in features if column.name not in known]
+    names = [column.name for column in unknown if tells(laid_below(column), target.values)]
     cases = [name for name in names if len(labelled.shown[name].levels) >= FEWEST_CASES][:1]
     also = f"; if {cases[0]!r} names cases of several rows, with {option('cluster', cases)}" if cases else ""
     if names:
