@@ -16,7 +16,17 @@ import numpy as np
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of
-from kerntest.errors import UsageError, arguments_of, one_of, option, positive, shown_argument, warn_of, whole_number
+from kerntest.errors import (
+    UsageError,
+    arguments_of,
+    counted,
+    one_of,
+    option,
+    positive,
+    shown_argument,
+    warn_of,
+    whole_number,
+)
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.fit_pictures import importance_panels
 from kerntest.learning.importance import permutation_importance
@@ -25,7 +35,7 @@ from kerntest.learning.model_file import save_model
 from kerntest.learning.rows.encoding import Scale
 from kerntest.learning.rows.leakage import guarded, told_of_shared, told_of_time
 from kerntest.learning.rows.ranges import ColumnRange, ranges_of, values_outside, vanishes
-from kerntest.learning.rows.targets import Classes
+from kerntest.learning.rows.targets import Classes, checked_weights
 from kerntest.learning.rows.training_rows import (
     TrainingOptions,
     TrainingRows,
@@ -263,6 +273,8 @@ class Learner(ABC, Generic[FitT, ResultT]):
     JUDGED: ClassVar[bool] = True
     # Whether it learns from numbers alone.
     NUMBERS: ClassVar[bool] = False
+    # Whether what stands beside the columns are weights of rows.
+    WEIGHTED: ClassVar[bool] = False
     # Where features take the place of the kernel matrices of n rows they have (w / n)^(1 / p) landmarks: w, p, and the most.
     LANDMARKS: ClassVar[tuple[float, int, int]] = 12e9, 2, 1000
     options: LearnerOptions
@@ -280,8 +292,16 @@ class Learner(ABC, Generic[FitT, ResultT]):
         """Return a table with its targets."""
 
     def rows(self, labelled: Labelled) -> TrainingRows:
-        """Return the rows of a table as they are learned from, with their kernel."""
-        return self.with_targets(encoded_rows(labelled, self.options), labelled.targets, labelled.read.name)
+        """Return the rows of a table as they are learned from, with their kernel, and with weights those that have one."""
+        name, told, weights = labelled.read.name, tuple[str, ...](), None
+        if self.WEIGHTED and labelled.beside:
+            weights = checked_weights(labelled.beside[0], name)
+            kept = np.flatnonzero(weights)
+            if lost := len(weights) - len(kept):
+                told = (f"{name}: {counted(lost, 'row')} of weight 0 left out",)
+                labelled, weights = labelled.take(kept), weights[kept]
+        rows = self.with_targets(encoded_rows(labelled, self.options), labelled.targets, name)
+        return replace(rows, weights=weights, warnings=(*told, *rows.warnings))
 
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return rows with their targets."""

@@ -10,6 +10,7 @@ from learning.svm_cases import bundled, clouds, coefficients_of, cubic, frame_of
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
 from kerntest import SVM, inspect_model, train_svm
+from kerntest.errors import UsageError
 from kerntest.report.summaries.learner_summary import svm_summary
 
 # LIBSVM keeps kernel values in single precision: its decisions are good to some 1e-6.
@@ -471,3 +472,32 @@ def test_every_line_about_rows_that_are_known_says_so():
         told = dict(line for line in lines if len(line) == 2)
         assert told["ROC"] == f"AUC      {judged.roc_auc:.4g}{known}"
         assert told["probability"] == f"log loss {judged.log_loss:.4g}, Brier score {judged.brier:.4g}{known}"
+
+
+@pytest.mark.parametrize("task", ["classify", "several", "regress", "one-class"])
+def test_a_row_of_weight_2_counts_like_two_and_of_weight_0_is_not_there(task):
+    X, y = clouds(150, 3, classes=3 if task == "several" else 2, separation=1.0)
+    weights = np.random.default_rng(0).integers(0, 4, 150)
+    target = {"regress": X[:, 0] ** 2, "one-class": None}.get(task, y)
+    given = {"nu": 0.3} if task == "one-class" else {"C": 1.5, "class_weight": {1: 2.0} if task == "classify" else None}
+    options = GAUSSIAN | given | {"task": "classify" if task == "several" else task, "tolerance": 1e-10}
+    weighted = SVM(**options).fit(X, target, sample_weight=weights)
+    repeated = SVM(**options).fit(np.repeat(X, weights, axis=0), None if target is None else np.repeat(target, weights))
+    plain = SVM(**options).fit(X, target)
+    found, expected, other = (one.pair_scores(X) for one in (weighted, repeated, plain))
+    close(found, expected, 1e-7)
+    assert np.abs(found - other).max() > 0.01
+
+
+def test_weights_beside_those_of_scikit_learn():
+    X, y = clouds(200, separation=1.0)
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, 200)
+    machine = SVM(C=2.0, tolerance=1e-9, **GAUSSIAN).fit(X, y, sample_weight=weights)
+    peer = SVC(C=2.0, gamma=1 / (2 * 1.5**2), tol=1e-7).fit(X, y, sample_weight=weights)
+    close(machine.decision_function(X), peer.decision_function(X))
+    K = gaussian(X, X, 1.5)
+    matrix = SVM(C=2.0, tolerance=1e-9, kernel="precomputed").fit(K, y, sample_weight=weights)
+    close(matrix.decision_function(K), machine.decision_function(X), 1e-7)
+    for options in ({"nu": 0.1}, {"hard_margin": True}, {"method": "mean"}, {"method": "perceptron"}):
+        with pytest.raises(UsageError, match="sample_weight and "):
+            SVM(**options).fit(X, y, sample_weight=weights)

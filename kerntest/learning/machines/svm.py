@@ -114,7 +114,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
 
     MODEL, CALLED, SHOWN = SvmModel, "this machine is", {name: name for name in ("task", "method", "probability")}
 
-    def fit(self, X: Any, y: Any = None) -> SVM:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SVM:
         """Fit to n rows.
 
         Parameters
@@ -123,6 +123,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
             The columns; with kernel="precomputed" the matrix of kernel values, shape (n, n).
         y : str, or sequence of n labels or numbers
             The target: a column of X, or values. Not needed for "one-class".
+        sample_weight : sequence of n numbers, optional
+            Factors of C for each row: a row of weight 2 counts like two rows in the fit, and of weight 0 it is not there.
 
         Warns
         -----
@@ -134,7 +136,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
-        return self._learned(SvmLearner(self), X, y)
+        return self._learned(SvmLearner(self), X, y, sample_weight)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -297,7 +299,7 @@ def train_svm(
 class SvmLearner(Learner[SvmFit, SvmResult]):
     """Support vector machines, their cost and bandwidth as they are or by cross-validation."""
 
-    COMMAND, ESTIMATOR, RESULT, work = "svm", "SVM", SvmResult, work_of_machines
+    COMMAND, ESTIMATOR, RESULT, WEIGHTED, work = "svm", "SVM", SvmResult, True, work_of_machines
 
     def __init__(
         self,

@@ -246,7 +246,17 @@ class Machines:
         if self.options.task != "classify":
             return self._regression(C) if self.options.task == "regress" else self._one_class()
         i, j = sorted(np.argsort(np.bincount(self.rows.codes, minlength=len(self.names)))[-2:].tolist())
-        return self._pair(i, j, C, self.options.class_factors(self.names, self.rows.codes)[self.rows.codes], None)
+        return self._pair(i, j, C, self._costs(), None)
+
+    def _costs(self) -> Array:
+        """Return the factor of C of each row: that of its class, and its weight."""
+        rows = self.rows
+        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        return (
+            weights
+            if rows.classes is None
+            else weights * self.options.class_factors(self.names, rows.codes)[rows.codes]
+        )
 
     def _members(self, i: int, j: int) -> tuple[NDArray[np.intp], Array]:
         """Return the rows of two classes, and -1 or 1 for each."""
@@ -258,7 +268,7 @@ class Machines:
     ) -> list[Machine]:
         """Return the machine of each pair of classes: of classes of few rows many at once, as far as that settles them."""
         options, sizes = self.options, np.bincount(self.rows.codes, minlength=len(self.names))
-        costs = options.class_factors(self.names, self.rows.codes)[self.rows.codes]
+        costs = self._costs()
         pieces = stacks(np.array([sizes[i] + sizes[j] for i, j in pairs]))
         # Together, or alone with what they share of the matrix of all rows.
         stacked = any(len(places) > 1 for places in pieces)
@@ -451,15 +461,17 @@ class Machines:
         centre, spread = float(target.mean()), float(target.std()) or 1.0
         z = (target - centre) / spread
         margins = np.concatenate([z, -z]) - self.options.epsilon / spread
-        problem = Problem(np.repeat([1.0, -1.0], n), np.full(2 * n, C / spread), margins)
+        limits = C * self._costs()
+        problem = Problem(np.repeat([1.0, -1.0], n), np.tile(limits / spread, 2), margins)
         solution = self._solved(Repeated(self.matrix, np.tile(np.arange(n), 2)), problem)
         coefficients = spread * (solution.coefficients[:n] + solution.coefficients[n:])
         primal, dual = spread**2 * solution.objective, spread**2 * solution.dual_objective
         solution = replace(solution, coefficients=coefficients, objective=primal, dual_objective=dual)
-        return Machine(np.arange(n), replace(solution, intercept=spread * solution.intercept + centre), C, C)
+        return Machine(np.arange(n), replace(solution, intercept=spread * solution.intercept + centre), limits, C)
 
     def _one_class(self) -> Machine:
         """Return the one-class machine (Schoelkopf et al. 2001): coefficients up to 1 with sum nu n, b = -rho."""
         n, nu = len(self.rows), ONE_CLASS_NU if self.options.nu is None else self.options.nu
-        found = self._solved(self.matrix, Problem(np.ones(n), np.ones(n), np.zeros(n), total=nu * n))
-        return Machine(np.arange(n), found, 1.0)
+        costs = self._costs()
+        found = self._solved(self.matrix, Problem(np.ones(n), costs, np.zeros(n), total=nu * float(costs.sum())))
+        return Machine(np.arange(n), found, costs)

@@ -103,10 +103,17 @@ class SvmOptions(LearnerOptions):
         return super().stored() | {"class_weight": self.weights}
 
     def feasible(self, rows: TrainingRows, *, whole: bool = False) -> SvmOptions:
-        """Return the options for a part of the rows, or refuse a nu that the sizes of the classes of all do not allow.
+        """Return the options for a part of the rows; refuse a nu that the sizes of all classes, or weights, do not allow.
 
         Every pair of classes must allow it: 2 min(n_i, n_j) / (n_i + n_j) is the largest (Chang and Lin 2001).
         """
+        without = {
+            option("nu"): self.nu is not None and rows.classes is not None,
+            option("hard-margin", True): self.hard_margin,
+            option("method", self.method): self.method != "svm",
+        }
+        for name, given in without.items() if rows.weights is not None else ():
+            self.refuse(given, f"sample_weight and {name}", f"weights are factors of {option('C')}")
         if self.nu is None or rows.classes is None:
             return self
         counts, names = np.bincount(rows.codes), rows.classes.names
