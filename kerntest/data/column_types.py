@@ -344,7 +344,8 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
 def _size(column: Column, na: Sequence[str]) -> str | None:
     """Return a value of a text column whose few values are all numbers with one unit, such as 10 mm."""
     levels = [level for level in column.levels if level not in na]
-    if not levels or len(levels) > forms.FEW_SIZES:
+    # A lone value, such as 2. Middle Atlantic, is a label.
+    if not 1 < len(levels) <= forms.FEW_SIZES:
         return None
     units = {None if (worn := forms.undressed(level)) is None else worn.unit for level in levels}
     return levels[0] if len(units) == 1 and units.isdisjoint({None, ""}) else None

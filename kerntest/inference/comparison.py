@@ -190,8 +190,8 @@ class Comparison:
             (measure,) = chooser.family(self.kernel, "median", single=True, idle=True).kernels
         asked = any(one is not None for one in self.asked)
         if verdict.p_value > alpha and not asked:
-            # A test that cannot reject finds no shift.
-            able = verdict.null.p_floor is None or verdict.null.p_floor <= alpha
+            # A test that cannot reject finds no shift, and none is looked for in one table twice.
+            able = not twice and (verdict.null.p_floor is None or verdict.null.p_floor <= alpha)
             shift = (
                 smallest_shift(family, measure, sample, sample.sizes, options=self.run.options, alpha=alpha)
                 if able

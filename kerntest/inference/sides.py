@@ -6,6 +6,7 @@ Tables are read, missing values left out, columns scaled; what kernels then see 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -382,7 +383,7 @@ def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
 def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
     """Return both tables, of which the same rows are chosen; a name in `categorical` must be in one of them."""
     choice, reading = reading.csv.choice, replace(reading, csv=replace(reading.csv, where=None, sample=None))
-    tables = []
+    tables = list[Table]()
     patterns = split_patterns(reading.categorical)
     unknown = set(patterns)
     for source, letter in ((x, "x"), (y, "y")):
@@ -391,6 +392,8 @@ def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
             plain = read_table(source, name=letter)
             named = tuple(replace(column, name=f"y{k + 1}") for k, column in enumerate(plain.columns))
             source = replace(plain, columns=named)  # noqa: PLW2901 - the same source under names of its own
+        if letter == "y" and isinstance(source, str) and not Path(source).exists():
+            _refuse_columns_of(tables[0], source)
         known = patterns
         if patterns and not (isinstance(source, str) and source == "-"):
             # Which of the names are here, is known only once the table is read. Stdin can be read once only.
@@ -416,6 +419,15 @@ def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
             where={"text": str(choice.where)},
         )
     return chosen
+
+
+def _refuse_columns_of(table: Table, source: str) -> None:
+    """Refuse names of columns of the first table where a second one is meant, which is not there."""
+    if source and {*split_patterns(source)} <= {*table.names}:
+        said = f"there is no table {source}, and {table.name} has columns of that name"
+        raise UsageError(
+            said, hint=f"did you mean {option('y', source)}?", code="usage.columns_for_table", where={"value": source}
+        )
 
 
 def read_one(source: Any, reading: Reading, letter: str = "data") -> Table:

@@ -88,6 +88,9 @@ def test_names_with_numbers_in_them_stay_text(columns):
     found, warnings = columns({"size": ["10 mm", "12 mm"] * 20})
     assert found["size"]["type"] == "text"
     assert warnings[0].startswith("a.csv: 10 mm and its like in column 'size' are taken for categories")
+    # One value alone is a label.
+    found, warnings = columns({"region": ["2. Middle Atlantic"] * 40, "n": [str(k % 7) for k in range(40)]})
+    assert (found["region"]["type"], warnings) == ("text", [])
 
 
 def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):

@@ -6,7 +6,7 @@ import pytest
 from two_variables import arrays, frame
 
 from kerntest import hsic_test, mmd_test
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import DataError, UndecidedError, UsageError
 
 CURVES = ("moments", "gamma", "spectral", "pearson")
 SERIES, COCO = {"time_series": True}, {"statistic": "coco", "permutations": 20}
@@ -104,3 +104,14 @@ def test_where_one_value_hides_all_others_the_hint_names_it():
         with pytest.raises(UndecidedError) as refused:
             test()
         assert refused.value.hint.startswith("column 'a' is 1e+300 in row 8 of ")
+
+
+def test_columns_of_the_first_table_in_place_of_a_second_are_told(tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["a", "b", "c"])
+    table.to_csv(tmp_path / "f.csv", index=False)
+    for given in (table, str(tmp_path / "f.csv")):
+        with pytest.raises(UsageError, match=r"there is no table a,b, and .* has columns of that name") as caught:
+            hsic_test(given, "a,b")
+        assert caught.value.hint == "did you mean y_columns='a,b'?"
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        hsic_test(table, "nowhere")

@@ -157,3 +157,9 @@ def test_a_row_is_like_itself_under_the_narrowest_kernel():
     rows = np.prod([one.mean(axis=1) for one in same], axis=0)
     expected = np.prod(same, axis=0).mean() + np.prod([one.mean() for one in same]) - 2 * rows.mean()
     assert_close(found.dhsic, expected, scale=1 / n)
+
+
+def test_groups_that_are_crossed_have_a_statistic_of_0_not_of_rounding():
+    table = pd.DataFrame([[a, b, c] for a in "mf" for b in "lh" for c in "xyz"] * 5, columns=["a", "b", "c"])
+    found = hsic_joint(table, "a,b,c", permutations=20)
+    assert (found.dhsic, found.statistic, found.p_value) == (0.0, 0.0, 1.0)

@@ -427,6 +427,8 @@ def test_a_table_is_the_same_as_itself():
     found = mmd_test(x, x, margin="0.01sd", **FEW)
     assert found.margin.verdict == "same"
     assert "the same rows in the same order: they are one and the same" in found.warnings[0]
+    once = mmd_test(x, x, **FEW)
+    assert (once.smallest_shift, "80 % power" in once.summary()) == (None, False)
     assert mmd_test(x, normals(60, 2, seed=7)[0], margin="0.01sd", **FEW).margin.verdict == "undecided"
 
 

@@ -162,3 +162,14 @@ def test_a_lone_value_is_told_whichever_part_it_is_drawn_into():
         with pytest.warns(KerntestWarning):
             result = train_svm(frame, "kind", test_fraction=0.3, seed=seed)
         assert [one for one in result.warnings if "column 'bill' is 1000000 in " in one]
+
+
+def test_ends_are_those_of_the_rows_without_what_scaling_makes_of_them(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({f"c{k}": rng.random(101) < share for k, share in enumerate(np.linspace(0.1, 0.9, 40))}) * 1.0
+    table = table.assign(tiny=1e-20 * rng.integers(0, 5, 101), y=rng.normal(size=101))
+    train_ridge(table, "y", lambda_=1.0, bandwidth=3.0, output=tmp_path / "m.kt")
+    columns = inspect_model(tmp_path / "m.kt").columns
+    ends = {one.name: (one.low, one.high) for one in columns}
+    assert {ends[name] for name in table.columns[:40]} == {(0.0, 1.0)}
+    assert ends["tiny"] == (0.0, pytest.approx(4e-20, rel=1e-11))

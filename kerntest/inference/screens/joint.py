@@ -154,7 +154,10 @@ def hsic_joint(
     relabellings = [[np.arange(n, dtype=np.int32)] * (d - 1), *drawn]
     values = JointStatistic(kernels, points, shared.engine).relabelled(relabellings, shared.engine, progress)
     refuse_overflow(kernels[:1], values[None])
-    judged = judge(values[None], np.array([rounding_bound(kernels, points)]))
+    bound = rounding_bound(kernels, points)
+    judged, observed = judge(values[None], np.array([bound])), float(values[0])
+    # Less than rounding can make is nothing.
+    observed = 0.0 if abs(observed) <= bound else observed
     if judged.degenerate.all() and len(values) > 1:
         raise degenerate(kernels[0], kernels[1])
     unseen = [name for family in families for name in family.unused]
@@ -166,10 +169,10 @@ def hsic_joint(
     in_pairs = screen(sides, every_two, replace(options, estimator="unbiased", permutations=1), shared.engine)
     return JointResult(
         schema="kerntest.hsic.joint/1",
-        statistic=float(values[0]),
+        statistic=observed,
         statistic_name="dhsic",
         estimator="biased",
-        dhsic=float(values[0]),
+        dhsic=observed,
         p_value=judged.p_value,
         reject=judged.p_value <= alpha,
         decision=joint_sentence(judged.p_value, alpha, d),

@@ -49,9 +49,9 @@ def ranges_of(encoder: Encoder, points: Points) -> tuple[ColumnRange, ...]:
         ends = np.stack([scaled.min(axis=0), scaled.max(axis=0), spreads]) * widths
         ends[:2] += [one.centre for one in encoder.numeric]
     return tuple(
-        ColumnRange(spec.name, *map(_rounded, three))
-        for spec, three in zip(encoder.numeric, ends.T.tolist(), strict=True)
-        if all(map(math.isfinite, three))
+        ColumnRange(spec.name, *_rounded(low, high), *_rounded(spread))
+        for spec, (low, high, spread) in zip(encoder.numeric, ends.T.tolist(), strict=True)
+        if all(map(math.isfinite, (low, high, spread)))
     )
 
 
@@ -72,14 +72,18 @@ def values_outside(ranges: tuple[ColumnRange, ...], encoder: Encoder, points: Po
         off = np.maximum(low - values, values - high)
         outside = values[off > near]
         if len(outside):
-            counts, told = (len(outside), int((off > far).sum())), (_rounded(outside.min()), _rounded(outside.max()))
-            found.append(OutsideValues(spec.name, spec.kind, *counts, *told, low, high))
+            ends_outside = _rounded(outside.min(), outside.max())
+            counts = len(outside), int((off > far).sum())
+            found.append(OutsideValues(spec.name, spec.kind, *counts, ends_outside[0], ends_outside[1], low, high))
     return tuple(found)
 
 
-def _rounded(value: float) -> float:
-    """Return a number without the last digits, which scaling it has made."""
-    return float(f"{value:.12g}")
+def _rounded(*values: float) -> list[float]:
+    """Return numbers without the last digits, twelve after the first of the largest, which scaling them has made."""
+    largest = max(map(abs, values))
+    places = 11 - math.floor(math.log10(largest)) if largest else 0
+    # Not minus 0.
+    return [round(float(value), places) + 0.0 for value in values]
 
 
 def vanishes(kernel: Kernel, encoder: Encoder) -> bool:
