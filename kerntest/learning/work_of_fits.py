@@ -173,7 +173,7 @@ def cost_of_machines(
     held = min(KEPT_LEAST * whole, most), min(kept, most)
     if tried > 1:
         # Rows that were free at some cost are kept, in single precision.
-        held = held[0], max(held[1], min(whole / 2.0, most))
+        held = held[0], held[1] + min(whole / 2.0, most)
     if pilot is not None:
         free = pilot.free * float(rows.max()) / pilot.rows
         held = held[0] + SYSTEM_BYTES * pilot.free**2, held[1] + SYSTEM_BYTES * free**2

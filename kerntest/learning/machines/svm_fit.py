@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,6 +47,8 @@ HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1
 WHOLE_BYTES, SHARED_BYTES = 2 * 10**8, 5 * 10**7
 # How often the search for the cost of a nu is widened: costs from 1e-12 to 1e9.
 WIDENINGS = 7
+# And from what cost a machine starts whose logarithm is so near.
+NEAR_COST = 0.1
 # The fewest rows by which a machine is judged beforehand, and what tells the draw of them from other streams of the same seed;
 # how many times longer twice as many may take, and the most seconds that are spent on the next.
 PILOT_ROWS, PILOT_STREAM, TWICE, PILOT_SECONDS = 300, 9, 8.0, 1.0
@@ -423,11 +425,15 @@ class Machines:
         """
         from scipy.optimize import brentq  # noqa: PLC0415 - takes 0.14 s to load
 
-        n, ones = len(signs), np.ones(len(signs))
+        n, ones, known = len(signs), np.ones(len(signs)), dict[float, Solution]()
 
-        @cache
         def at(log_c: float) -> Solution:
-            return self._solved(matrix, Problem(signs, math.exp(log_c) * ones, ones))
+            if log_c not in known:
+                # Of nearly the same cost the same rows are free.
+                nearest = min(known, key=lambda one: abs(one - log_c), default=math.inf)
+                start = known[nearest] if abs(nearest - log_c) < NEAR_COST else None
+                known[log_c] = self._solved(matrix, Problem(signs, math.exp(log_c) * ones, ones), start)
+            return known[log_c]
 
         def excess(log_c: float) -> float:
             return float(np.abs(at(log_c).coefficients).sum()) / (math.exp(log_c) * n) - nu
