@@ -208,6 +208,8 @@ def stray_problem(
     """Return the problem of a column of numbers or dates with other values among them."""
     comment = comment_hint([column.name])
     hint = f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table)
+    if not comment and total - n_numbers == 1 and first_row(column, levels) == 0 and table.format == "csv":
+        hint = "if that line belongs to the header, as one of units does, take it out; "
     said = f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)"
     hint += f"correct it, {_or_text(column)}"
     return value_problem(column, table, first_row(column, levels), said, hint=hint, kind=form.kind)

@@ -615,3 +615,30 @@ def test_the_work_grows_with_different_values_and_not_with_rows(csv):
         read_table(paths[0])
         few, many = (calls_of(read_table, path) for path in paths)
         assert many < most * few
+
+
+ORANGE = "sepal\tkind\tsize\tnote\nc\tsmall large\td\tstring\n\tclass\t\tmeta\n"
+
+
+def test_lines_of_types_and_roles_below_the_names_are_no_rows(csv):
+    rows = "".join(f"{row % 9}\t{'large' if row % 2 else 'small'}\t{row % 3}\tn{row}\n" for row in range(400))
+    table = read_table(csv(ORANGE + rows))
+    assert (table.n_rows, table.lines[0], table.lines[-1]) == (400, 4, 403)
+    assert [column.kind for column in table.columns] == ["number", "text", "number", "text"]
+    assert table.warnings == ("lines 2 and 3 of a.csv, which give types and roles of columns, are left out",)
+    found = kerntest.mmd_test(csv(ORANGE + rows), by="kind", exclude="note", method="features", permutations=20)
+    assert (found.n_x, found.n_y) == (200, 200)
+    # Without such a third line the second one is a row, and so it is after another delimiter.
+    for text in ("a\tb\nc\td\n1\t2\n", ORANGE.replace("\t", ","), "a\tb\nx\ty\n\tclass\n"):
+        assert read_table(csv(text)).n_rows == 2
+
+
+def test_a_first_row_that_may_belong_to_the_header_is_told(csv):
+    with pytest.raises(kerntest.errors.DataError, match="line 2: column 'a' holds 'cm'") as caught:
+        check_usable(read_table(csv("a,b\ncm,kg\n" + "1,2\n3,4\n" * 9)))
+    assert caught.value.hint.startswith(
+        "if that line belongs to the header, as one of units does, take it out; correct it"
+    )
+    with pytest.raises(kerntest.errors.DataError) as caught:
+        check_usable(read_table(csv("a,b\n1,2\ncm,kg\n" + "1,2\n3,4\n" * 9)))
+    assert "header" not in caught.value.hint

@@ -147,6 +147,9 @@ VISIBLE = re.compile(rb"\S")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Octets that Windows uses for quotes and the euro sign, and Latin-1 for control characters.
 _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
+# What Orange calls the types of columns, and their roles.
+_ORANGE_TYPES = frozenset(b"c d s t continuous discrete string time".split())
+_ORANGE_ROLES = frozenset([b"", *b"class meta ignore i m c weight".split()])
 # A field between quotes, or spaces.
 _SPACES = re.compile(r'(?<![^ ])("(?:[^"]|"")*")(?![^ ])| +')
 # A share of quotes: others are typed wrongly, or escaped in another way.
@@ -204,6 +207,19 @@ def _split_header(data: bytes, delimiter: str, *, spaced: bool) -> tuple[list[st
     return header, sum(map(len, islice(io.BytesIO(data), reader.line_num))), reader.line_num
 
 
+def _typed_by_orange(text: bytes) -> int:
+    """Return how many bytes below the names are the lines of Orange that give the type and the role of each column."""
+    lines = list(islice(io.BytesIO(text), 2))
+    if len(lines) < 2:
+        return 0
+    types, roles = ([field.strip().lower() for field in line.split(b"\t")] for line in lines)
+    # Of a discrete one all values may stand there.
+    typed = any(one in _ORANGE_TYPES for one in types) and all(
+        one in _ORANGE_TYPES or b" " in one or not one for one in types
+    )
+    return sum(map(len, lines)) if typed and b"" in roles and _ORANGE_ROLES.issuperset(roles) else 0
+
+
 def _names_rows(header: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Say whether the rows begin with a name that the header has no name for, as R writes them."""
     # A delimiter at the end of every row makes one field more, too.
@@ -244,7 +260,10 @@ def row_lines(text: bytes, delimiter: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class CsvFile:
-    """One file: its text, or where that is stored, and where in it the header ends; with `spaced` blanks precede quotes."""
+    """One file: its text, or where that is stored, and where in it the header ends; with `spaced` blanks precede quotes.
+
+    The header of a `typed` one has two lines more, as Orange writes it.
+    """
 
     name: str
     data: bytes
@@ -254,6 +273,7 @@ class CsvFile:
     n_header_lines: int = 0
     location: Path | None = None
     spaced: bool = False
+    typed: bool = False
 
     def unspaced(self, text: bytes) -> bytes:
         """Return rows without the blanks before quotes, where there are such."""
@@ -356,7 +376,10 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
         with suppress(csv.Error):
             records = _first_records(data[start : start + 2 * _SAMPLE_BYTES], delimiter, skipinitialspace=spaced)
         header = (*[""] * _names_rows(fields, records), *fields)
-        file = replace(file, header=header, start=start, n_header_lines=n_lines)
+        below = _typed_by_orange(data[start:]) if delimiter == "\t" else 0
+        file = replace(
+            file, header=header, start=start + below, n_header_lines=n_lines + 2 * (below > 0), typed=below > 0
+        )
     else:
         file = replace(file, header=tuple(f"x{number}" for number in range(1, len(fields) + 1)))
     if first is not None:
@@ -392,6 +415,10 @@ def checked_header(file: CsvFile) -> tuple[list[str], list[str], dict[str, tuple
             remarks[new] = (Remark(f"{said}if it numbers the rows, leave it out with {option('exclude', [new])}"),)
     names = names[has_index:]
     refuse_duplicates(names, table_name)
+    if file.typed:
+        notes.append(
+            f"lines {file.n_header_lines - 1} and {file.n_header_lines} of {table_name}, which give types and roles of columns, are left out"
+        )
     if names[0].startswith("# "):
         # Lines below with a delimiter, comments or not, are no rows with names.
         notes.append(
