@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import SVM, inspect_model, train_svm
+from kerntest import SVM, inspect_model, predict_file, train_svm
 from kerntest.learning.machines import svm_fit
 from kerntest.learning.solvers import stacked
 from kerntest.learning.solvers.hinge import solve_hinge
@@ -252,3 +252,16 @@ def test_pairs_of_large_classes_and_of_small_ones_stand_in_their_order():
         rows = (y == i) | (y == j)
         alone = SVM(C=2.0, kernel="gaussian(2)", scale="none", tolerance=1e-9).fit(X[rows], y[rows])
         np.testing.assert_allclose(column[rows], alone.pair_scores(X[rows]), rtol=0, atol=1e-4)
+
+
+def test_the_report_of_predictions_says_that_a_model_has_probabilities(tmp_path):
+    X, y = clouds(90, 2, classes=3)
+    frame, path, rows = pd.DataFrame(X, columns=["a", "b"]).assign(y=y), tmp_path / "y.kt", tmp_path / "rows.csv"
+    frame.to_csv(rows, index=False)
+    for probability in (True, False):
+        train_svm(frame, "y", probability=probability, output=path, force=True)
+        found = predict_file(path, rows, output=tmp_path / "out.csv")
+        assert found.probability is probability
+        assert ("has probabilities (proba=True writes them)" in str(found)) is probability
+    train_svm(frame, "y", probability=True, output=path, force=True)
+    assert "writes them" not in str(predict_file(path, rows, proba=True, output=tmp_path / "out.csv"))

@@ -160,7 +160,7 @@ class PredictionColumns(ModelColumns):
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return the range of predicted numbers, of one target or of several, or how many rows have each class."""
-        told = {name: self.about[name] for name in ("task", "target")}
+        told = {name: self.about.get(name) for name in ("task", "target", "probability")}
         if told["task"] != "regress":
             return told | {"predictions": {name: int(one.total) for name, one in sums.items()}}
         ranges = {name: NumberSummary(one.low, one.total / one.n, one.high) for name, one in sums.items() if one.n}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.data.column_types import date_text
 from kerntest.dataclass import dataclass
-from kerntest.errors import counted, listed, shown_value
+from kerntest.errors import counted, listed, option, shown_value
 from kerntest.report.results.record import Record, Result
 from kerntest.report.summaries.words import COLUMNS_SHOWN, Summary, chosen_text, name_list, number, percent, visible
 
@@ -188,6 +188,8 @@ class PredictionReport(ApplicationReport):
         Of a regression with one target.
     by_target : mapping of str to NumberSummary, or None
         Of a regression with several.
+    probability : bool or None
+        Of a support vector machine: whether it has probabilities, asked for or not.
     """
 
     task: str
@@ -196,6 +198,7 @@ class PredictionReport(ApplicationReport):
     predictions: Mapping[str, int] | None = None
     numbers: NumberSummary | None = None
     by_target: Mapping[str, NumberSummary] | None = None
+    probability: bool | None = None
 
     def in_words(self) -> Summary:
         """Return what was predicted, in words."""
@@ -212,6 +215,8 @@ class PredictionReport(ApplicationReport):
             text = f"{number(one.minimum)} to {number(one.maximum)}, mean {number(one.mean)}"
             lines.append(("predicted", f"{visible(name)}: {text}" if name else text))
         target = "" if self.target is None else f", predicts {visible(self.target)}"
+        if self.probability and not any(name.startswith("p:") for name in self.columns):
+            target += f", has probabilities ({option('proba', True)} writes them)"
         return self.told("Prediction", f"{self.task}{target}", lines, f"{self.predicted:,} of {{}} have a prediction")
 
 
