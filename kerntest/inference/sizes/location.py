@@ -204,7 +204,7 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     weighed = added({"product": products * blocks, "entry": 8.0 * products}, times=2.0 + ROUNDS / 2)
     shift = added(tried, weighed)
     what = "the size of the difference, or the shift that would have been found"
-    helds = 8.0 * max(4.0 * s**2, 1.2 * products), 56.0 * drawn**2
+    helds = 8.0 * max(4.0 * s**2, 1.2 * products), 8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2)
     low, high = ({unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of in (min, max))
     return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
 
