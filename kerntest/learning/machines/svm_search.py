@@ -455,6 +455,7 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, see
     )
     way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"
     of_numbers = rows.encoder is None or rows.encoder.numeric
+    once = ", equal ones counted once," if fit.n_support < support else ""
     cases = {
         "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
         f"solution{stopped}": by_pairs and gap is None,
@@ -464,8 +465,8 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, see
         "the perceptron still makes mistakes on the training rows: the classes may not be separable": (
             model.method == "perceptron" and not fit.converged
         ),
-        f"{support:,} of {n:,} training rows are support vectors: {cause}, or the columns say little of the target"
-        f"{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
+        f"{fit.n_support:,} of {n:,} training rows{once} are support vectors: {cause}, or the columns say little of the "
+        f"target{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
     }
     at_edge = [] if search is None else edge_warnings(search, seed)
     return [*(text for text, applies in cases.items() if applies), *at_edge]
