@@ -114,8 +114,10 @@ class _Cholesky:
         self.left[pivots] = 0.0
         grown = self.rank + len(found)
         if grown > len(self._transposed):
-            more = min(self.most, max(grown, 2 * len(self._transposed))) - len(self._transposed)
-            self._transposed = np.pad(self._transposed, ((0, more), (0, 0)))
+            # Of room that stays empty no page is taken.
+            wider = np.empty((min(self.most, max(grown, 2 * len(self._transposed))), self.matrix.n))
+            wider[: self.rank] = known
+            self._transposed = wider
         self._transposed[self.rank : grown] = found
         self.rank = grown
         return len(pivots)
@@ -190,8 +192,8 @@ SAMPLED, SAMPLED_PER_COLUMN = 400, 4
 MOST_COLUMNS = 1.5
 # The columns of a sum may be as many in all, as a share of the rows: those of more cost what the whole matrix does.
 MOST_OF_SUM = 1 / 3
-# Rows by which a rank is expected, those among them that are farthest from the middle, each of which may have a column of
-# its own; and which shares of them are a rank that is small, and one that is full.
+# Rows by which a rank is expected, those among them that are farthest from the middle; and which shares of them are a rank
+# that is small, and one that is full.
 EXPECTED_ROWS, FARTHEST, SMALL_SHARE, FULL_SHARE = 600, 200, 0.3, 0.9
 # Of so few rows the whole matrix is looked at in the time that finding out takes.
 FEW_ROWS = 2000
@@ -221,8 +223,7 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
         factor = kernel_factor(kernel, points, tolerance=tolerance, most=min(FIRST_COLUMNS, most))
         if not factor.complete:
             sampled = max(SAMPLED, SAMPLED_PER_COLUMN * most)
-            step = max(1, len(points) // sampled)
-            if _rank(kernel, points.take(slice(0, sampled * step, step)), tolerance) <= most:
+            if _rank(kernel, _spread_rows(points, sampled), tolerance) <= most:
                 factor = kernel_factor(kernel, points, tolerance=tolerance, most=most)
     return factor if factor.complete else None
 
@@ -243,15 +244,20 @@ def expected_rank(kernel: Kernel, points: Points, tolerance: float, most: float 
     if not kernel.positive_definite or (most is None and len(points) <= FEW_ROWS):
         return math.inf, math.inf
     most = MOST_COLUMNS * math.sqrt(len(points)) if most is None else most
-    distances = -squared_norms(centred(points.numeric))
-    chosen = np.argpartition(distances, min(FARTHEST, len(points) - 1))[:FARTHEST]
-    spaced = np.linspace(0, len(points) - 1, min(EXPECTED_ROWS - FARTHEST, len(points))).astype(np.intp)
-    rows = points.take(np.union1d(spaced, chosen))
+    rows = _spread_rows(points, EXPECTED_ROWS - FARTHEST)
     with np.errstate(over="ignore", invalid="ignore"):
         rank = float(_rank(kernel, rows, tolerance))
     if rank > min(most, FULL_SHARE * len(rows)):
         return math.inf, math.inf
     return (rank, rank) if rank <= SMALL_SHARE * len(rows) else (rank, math.inf)
+
+
+def _spread_rows(points: Points, count: int) -> Points:
+    """Return so many evenly spaced rows, and those that are farthest from the middle, each of which may have a column of its own."""
+    distances = -squared_norms(centred(points.numeric))
+    farthest = np.argpartition(distances, min(FARTHEST, len(points) - 1))[:FARTHEST]
+    spaced = np.linspace(0, len(points) - 1, min(count, len(points))).astype(np.intp)
+    return points.take(np.union1d(spaced, farthest))
 
 
 def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
