@@ -6,6 +6,7 @@ and hands back their results in the order of the work, so that sums have a fixed
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 import os
@@ -262,7 +263,7 @@ class Setting(NamedTuple):
         Elsewhere that many beside the program, or what the arrays of the tables take that were read.
         """
         if ALONE.get() and (resident := _resident_bytes()):
-            return resident + REPORT_BYTES + ("scipy.linalg" not in sys.modules) * SCIPY_BYTES
+            return resident - _free_bytes() + REPORT_BYTES + ("scipy.linalg" not in sys.modules) * SCIPY_BYTES
         if reckoned is None:
             reckoned = sum(array.nbytes for reference in self.read if (array := reference()) is not None)
         return PROGRAM_BYTES + reckoned
@@ -275,6 +276,23 @@ def _resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, AttributeError, ValueError):
         return 0
+
+
+class _Allocated(ctypes.Structure):
+    """What the C library of GNU tells of its memory."""
+
+    # Ten sizes, of which one is that of free blocks.
+    _fields_ = tuple((name, ctypes.c_size_t) for name in (*"abcdefgh", "free", "top"))
+
+
+def _free_bytes() -> int:
+    """Return how much of the memory of this process is free for the next arrays; 0 where the C library does not tell."""
+    try:
+        tell = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError, TypeError):
+        return 0
+    tell.restype = _Allocated
+    return int(tell().free)
 
 
 def peak_bytes() -> int:
@@ -307,8 +325,8 @@ def engine_of(threads: int | None = None) -> Engine:
 _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 # What the program takes with its libraries, before there is any data; and the least that may be allowed.
 PROGRAM_BYTES, SMALLEST = 110 * 10**6, 2 * 10**8
-# What is loaded after a table has been read: what reports are written with, and mostly scipy where it is not there yet.
-REPORT_BYTES, SCIPY_BYTES = 8 * 10**6, 10**7
+# What comes after a table has been read: what reports are written with, small arrays, and mostly scipy where it is not there yet.
+REPORT_BYTES, SCIPY_BYTES = 18 * 10**6, 10**7
 # What reading text takes besides the text itself, for each value: numbers, their text, and where their rows begin.
 BYTES_A_VALUE = 48
 

@@ -179,6 +179,7 @@ def test_a_fit_beyond_the_memory_is_refused_with_the_way_out():
 
 def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypatch):
     monkeypatch.setattr("kerntest.engines.engine._resident_bytes", lambda: 10**10)
+    monkeypatch.setattr("kerntest.engines.engine._free_bytes", lambda: 0)
 
     def run():
         return kerntest.mmd_test(normal(300), normal(300, seed=1), kernel="gaussian(1)", threads=2)
@@ -189,6 +190,9 @@ def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypat
         assert 1e10 < planned(run).memory_bytes < 1.01e10
         with pytest.raises(UndecidedError, match=r"takes 10 GB, and memory= allows 9 GB"):
             planned(run, memory="9GB")
+        # What is free for the next arrays is taken by nobody.
+        monkeypatch.setattr("kerntest.engines.engine._free_bytes", lambda: 4 * 10**9)
+        assert 6e9 < planned(run, memory="9GB").memory_bytes < 6.1e9
     finally:
         ALONE.reset(token)
 
