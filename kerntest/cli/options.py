@@ -381,8 +381,8 @@ def learner_options(topic: str, *bandwidths: str, features: str = "") -> Callabl
 HELD_OUT = stacked(
     column(
         "--cluster",
-        help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds; not "
-        "learned from.",
+        help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds, and "
+        "over which errors and intervals are; not learned from.",
     ),
     _judged("--test", type=click.Path(readable=False), metavar="FILE", help="Rows to judge by, in a file."),
     _judged(

@@ -106,7 +106,7 @@ NAMES = {"columns": "centres", "kind": "features", "lambda_": "lambda"}
 # The field whose null says that a part is not there.
 ABSENT = {"spread": "spread_floor"}
 # What files of before do not have, and others only where there is any.
-LATER = {"owners", "importance", "ranges", "left_out", "uneven"}
+LATER = {"owners", "importance", "ranges", "left_out", "uneven", "clustered"}
 # What zipfile and numpy raise on bytes that are no archive of arrays.
 _MALFORMED = (zipfile.BadZipFile, EOFError, IndexError, KeyError, OverflowError, RuntimeError, ValueError, struct.error)
 # What annotations of models name that their modules import for types only.

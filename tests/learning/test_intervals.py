@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
+from scipy.stats import t as student
 from tolerances import assert_close
 
-from kerntest import train_ridge, train_svm, train_unmix
+from kerntest import KernelRidge, train_ridge, train_svm, train_unmix
 from kerntest.learning.intervals import (
     effective_clusters,
     effective_rows,
@@ -147,6 +148,31 @@ def test_columns_of_a_regression_are_worth_something_over_clusters():
     assert max(one.standard_error for one in whole.importance.columns) > 1.3 * max(
         one.standard_error for one in loose.importance.columns
     )
+
+
+def test_intervals_of_a_regression_are_for_rows_of_new_clusters(tmp_path):
+    """They are kept so in the model, and hold about what they say where rows of a cluster err alike."""
+
+    def places(rng, m):
+        k, own = np.repeat(np.arange(m), 11), rng.normal(size=(m, 2))
+        x = rng.normal(size=(11 * m, 2))
+        y = np.sin(x[:, 0]) + 0.8 * own[k, 0] + 0.6 * rng.normal(size=11 * m)
+        return pd.DataFrame(x, columns=["a", "b"]).assign(place=k, y=y)
+
+    held, alone = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        few, many = places(rng, 10), places(rng, 200).assign(place=lambda one: one.place + 1000)
+        found = train_ridge(few, "y", cluster="place", test=many, output=tmp_path / "m.kt", force=True)
+        held.append(found.test.coverage)
+        alone.append(train_ridge(few.drop(columns="place"), "y", test=many.drop(columns="place")).test.coverage)
+    assert np.mean(alone) < 0.86 < np.mean(held) < 0.95
+    model = KernelRidge.load(tmp_path / "m.kt")
+    low, high = model.predict_interval(many[["a", "b"]], 0.9)
+    assert np.mean((low <= many.y) & (many.y <= high)) == found.test.coverage
+    factor, (_, deviation) = model.model.clustered.factors[0], model.predict(many[["a", "b"]], return_std=True)
+    assert factor >= 1.0
+    assert_close((high - low) / 2 / deviation, np.full(len(many), student.ppf(0.95, 9)))
 
 
 def test_intervals_of_a_regression_that_miss_whole_clusters_are_not_told_for_chance():

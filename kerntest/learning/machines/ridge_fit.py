@@ -17,7 +17,7 @@ from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, option, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, named, smoothest
-from kerntest.learning.intervals import UnevenCoverage, covered_share
+from kerntest.learning.intervals import UnevenCoverage, covered_share, effective_clusters
 from kerntest.learning.learner import FittedModel, LearnerOptions, first_flaw, sized
 from kerntest.learning.scores import regression_metrics, root_mean_square
 from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence, Sized
 
     from kerntest.engines.engine import Progress
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.base import Array, Codes, Kernel
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.learning.solvers.least_squares import Groups
 
@@ -120,6 +120,30 @@ class Spread:
         return None if fits else "what its intervals follow from does not fit together"
 
 
+@dataclass(frozen=True, slots=True)
+class NewClusters:
+    """What intervals for rows of new clusters take: degrees of freedom, of the clusters, and factors of the deviations of each target.
+
+    These are the root mean squares of left-out rows in units of their deviations, at least 1: rows of a cluster err alike,
+    which the noise of rows is not.
+    """
+
+    degrees: float
+    factors: tuple[float, ...]
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        fits = self.degrees >= 1.0 and all(one >= 1.0 for one in self.factors)
+        return None if fits else "degrees of freedom and factors must be at least 1"
+
+    @classmethod
+    def of(cls, errors: Array, spread: Array, clusters: Codes) -> NewClusters:
+        """Return what rows left out with their clusters tell, by errors and deviations of shape (n, T)."""
+        ratios = np.divide(errors, spread, out=np.zeros_like(errors), where=spread > 0)
+        factors = np.maximum(np.sqrt(np.square(ratios).mean(axis=0)), 1.0)
+        return cls(max(effective_clusters(clusters) - 1.0, 1.0), tuple(factors.tolist()))
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RidgeModel(FittedModel):
     """What a fitted regression predicts T targets with.
@@ -132,6 +156,7 @@ class RidgeModel(FittedModel):
     scales: Annotated[Array, 1]
     spread: Spread | None = None
     uneven: tuple[UnevenCoverage, ...] = ()
+    clustered: NewClusters | None = None
     KIND: ClassVar[str] = "ridge"
     CALLED: ClassVar[str] = "a ridge regression"
     FAR_OFF: ClassVar[str] = "the farther off, the nearer the mean are predictions"
@@ -147,6 +172,7 @@ class RidgeModel(FittedModel):
                 "its scales and targets do not fit together": len(self.scales) != count or (self.scales < 0).any(),
                 "what its intervals follow from does not fit its centres": not spread_fits,
                 "lambda must be a positive number": self.lambda_ <= 0,
+                "its factors and targets do not fit together": self.clustered and len(self.clustered.factors) != count,
             }
         )
 
@@ -166,7 +192,8 @@ class RidgeModel(FittedModel):
         np.maximum(variance, 0.0, out=variance)
         if noise:
             variance += self.lambda_
-        return np.asarray(np.sqrt(variance)[:, None] * self.scales)
+        factors = self.clustered.factors if self.clustered is not None and noise else 1.0
+        return np.asarray(np.sqrt(variance)[:, None] * self.scales * factors)
 
     @property
     def noise(self) -> Array:
@@ -176,7 +203,8 @@ class RidgeModel(FittedModel):
     def reach(self, probability: float) -> float:
         """Return how many standard deviations an interval reaches to each side: Student's t, for t^2 is estimated."""
         # From the lower tail, whose probability has all its digits where 0.5 + 0.5 P would be 1.
-        return -float(stdtrit(max(self.n_train - 1, 1), 0.5 * (1.0 - probability)))
+        degrees = max(self.n_train - 1, 1) if self.clustered is None else self.clustered.degrees
+        return -float(stdtrit(degrees, 0.5 * (1.0 - probability)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -324,6 +352,10 @@ class _Search:
             # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
             seen = np.einsum("ij,ij->i", found.values, found.values)
             unsure += np.maximum(features.diagonal(factor.as_points(rows.points)) - seen, 0.0)
+        unsure, clustered = np.sqrt(unsure)[:, None] * scales, None
+        if rows.clusters is not None:
+            clustered = NewClusters.of(left_out[:, :, 0], unsure, rows.clusters)
+            unsure *= clustered.factors
         model = RidgeModel.of(
             rows,
             targets=rows.names,
@@ -332,6 +364,7 @@ class _Search:
             scales=scales,
             spread=spread,
             features=features,
+            clustered=clustered,
         )
         return self._fit(
             model,
@@ -340,7 +373,7 @@ class _Search:
             np.sqrt(path.generalised(lambdas)[:, 0]),
             path.squared_errors(left_out)[:, 0],
             left_out=left_out[:, :, 0] * self.units,
-            left_out_spread=np.sqrt(unsure)[:, None] * scales * self.units,
+            left_out_spread=unsure * self.units,
             effective_df=float(path.degrees(lambdas)[0]),
             log_evidence=float(path.log_evidence(lambdas).sum()) - self._log_units(),
             condition_number=path.condition(lambda_),
