@@ -15,9 +15,11 @@ from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.solvers import least_squares, rotations
 from kerntest.learning.solvers.hinge import KEPT_BYTES as KEPT_ROWS
+from kerntest.learning.solvers.hinge import PAIRS_BYTES
 from kerntest.learning.solvers.smoothed import CHOOSING_BYTES, TRIANGLE_BYTES, WHOLE_ROWS
 from kerntest.matrices.factor import BLOCK, MOST_DIRECTIONS, expected_rank, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES as KEPT_TRIANGLE
+from kerntest.matrices.matrix import matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,28 +166,47 @@ def cost_of_machines(
             {SECOND: pilot.seconds * float(((rows / pilot.rows) ** power).sum()) * (1.0 + refits(power))}
             for power in POWERS
         ]
-    whole, most = 8.0 * float(rows.max(initial=0.0)) ** 2, allowed_bytes(KEPT_ROWS)
     together = 8.0 * pairs * (COPIES * (few > 0) + (cells > 1))
     least, hardest = (
         added(added(values, times=times), calls, own) for times, own in zip((low, high), fitted, strict=True)
     )
-    kept = min(1.1 * whole, KEPT_ALWAYS + KEPT_MOST * whole) + min(together, KEPT_BY_SEARCH)
+    largest, threads = float(rows.max(initial=0.0)), CURRENT.get().engine.threads
+    # Machines of folds are fitted side by side, before or after that of all rows.
+    beside = [(min(threads, some), 1.0 - 1.0 / some) for some in refitted]
+    single = kernel is not None and isinstance(points, Points) and matrix_of(kernel, points).single
+    entry = 0.0 if isinstance(kernel, Linear) else 4.0 if single else 8.0
+    fits = [
+        (count, held_by_machine(largest * share, pilot, entry=entry, tried=tried))
+        for count, share in [(1, 1.0), *beside]
+    ]
+    held = fits[0][1][0], max(count * one[1] for count, one in fits) + min(together, KEPT_BY_SEARCH)
+    trained = largest * (1.0 - 1.0 / (folds or 1))
+    if cells > 1 and trained <= WHOLE_ROWS:
+        held = 2.0 * 8.0 * pairs, (3.0 + SEARCHED_ARRAYS * min(threads, cells)) * 8.0 * pairs
+    elif cells > 1:
+        # Each thread has a triangle, and a factor of at most about as many entries.
+        searching = min(TRIANGLE_BYTES * trained**2, allowed_bytes(CHOOSING_BYTES))
+        searching *= min(threads, cells)
+        held = max(held[0], searching), max(held[1], 2.0 * searching)
+    return _cost(method, f"kernel matrix of {n:,} rows{told}", least, hardest, *held)
+
+
+def held_by_machine(rows: float, pilot: Pilot | None, *, entry: float, tried: int) -> tuple[float, float]:
+    """Return the bytes that the machine of so many rows keeps, least and most, at most so many costs tried.
+
+    Of rows that crowd at the margin the whole matrix is held, of so many bytes an entry.
+    """
+    whole, most = 8.0 * rows**2, allowed_bytes(KEPT_ROWS)
+    crowded = entry * rows**2 if PAIRS_BYTES * rows**2 <= most else 0.0
+    kept = min(1.1 * whole, max(KEPT_ALWAYS + KEPT_MOST * whole, 1.1 * crowded))
     held = min(KEPT_LEAST * whole, most), min(kept, most)
     if tried > 1:
         # Rows that were free at some cost are kept, in single precision.
         held = held[0], held[1] + min(whole / 2.0, most)
     if pilot is not None:
-        free = pilot.free * float(rows.max()) / pilot.rows
+        free = pilot.free * rows / pilot.rows
         held = held[0] + SYSTEM_BYTES * pilot.free**2, held[1] + SYSTEM_BYTES * free**2
-    trained = float(rows.max(initial=0.0)) * (1.0 - 1.0 / (folds or 1))
-    if cells > 1 and trained <= WHOLE_ROWS:
-        held = 2.0 * 8.0 * pairs, (3.0 + SEARCHED_ARRAYS * min(CURRENT.get().engine.threads, cells)) * 8.0 * pairs
-    elif cells > 1:
-        # Each thread has a triangle, and a factor of at most about as many entries.
-        searching = min(TRIANGLE_BYTES * trained**2, allowed_bytes(CHOOSING_BYTES))
-        searching *= min(CURRENT.get().engine.threads, cells)
-        held = max(held[0], searching), max(held[1], 2.0 * searching)
-    return _cost(method, f"kernel matrix of {n:,} rows{told}", least, hardest, *held)
+    return held
 
 
 def cost_of_ridge(
