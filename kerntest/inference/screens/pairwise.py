@@ -22,7 +22,6 @@ from kerntest.data.columns import (
     is_all,
     laid_below,
     reason_to_leave_out,
-    standardize,
     told_of_left_out,
 )
 from kerntest.data.diagnostics.copies import copies_warning, unused
@@ -31,20 +30,24 @@ from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings, presence_name
 from kerntest.engines.engine import Engine
+from kerntest.engines.plan import count_wanted
 from kerntest.errors import DataError, counted, listed, one_of, option, telling
 from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
+from kerntest.inference.screens.correlations import correlations
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
 from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
+from kerntest.inference.statistic import CORRELATIONS_PER_ROW
 from kerntest.inference.work_of_tests import USUAL_RANK, held_by_stacks, work_of_pairs
+from kerntest.matrices.factor import TOLERANCE, expected_rank
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.test_summary import screen_sentence
 from kerntest.report.summaries.words import number, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -68,8 +71,6 @@ STEPS = 1000
 MOST_IN_BEST_ORDER = 300
 # Effect sizes, and logarithms of p-values, that differ by less come from columns that are equal but for rounding.
 SAME_RANK = 1e-8
-# Entries of one block of pairs whose correlations are computed: what a pair needs then stays in the cache.
-BLOCK = 2**17
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 
@@ -179,11 +180,15 @@ def hsic_pairs(
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
     stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
+    ranks = shared.ranks() if target is not None and count_wanted(n) else {}
     orders = orders_needed(permutations, circle_length(n))
+    # Of factors that are correlated both are there in the order of the rows, transposed and transformed.
+    transformed = sum(3.0 * orders * rank for rank in sorted(ranks.values())[-2:])
     shared.plan(
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
-        8.0 * n * (kept + USUAL_RANK * len(usable)) + held_by_stacks(n, stacked, shared.engine),
+        8.0 * n * (kept + (sum(ranks.values()) + transformed if ranks else USUAL_RANK * len(usable)))
+        + (0.0 if ranks else held_by_stacks(n, stacked, shared.engine)),
         work_of_pairs(n, len(usable), len(pairs), orders, target=target is not None, sets=shared.sets()),
     )
     effects = _corrected(shared.tested(progress), correction, alpha)
@@ -295,6 +300,19 @@ class _Pairs(Screen):
         whole = [not column.missing.any() for column in self.columns]
         return 1 + sum(not (whole[a] and whole[b]) for a, b in self.pairs)
 
+    def ranks(self) -> dict[int, float]:
+        """Return about how many columns the matrices of the columns have as products of few; none where not all pairs go by these."""
+        found = dict[int, float]()
+        # The target first: it takes part in all.
+        for place in sorted({*chain(*self.pairs)}, key=lambda one: self.columns[one].name != self.target):
+            column = self.columns[place].take(~self.columns[place].missing)
+            points, kernel = self._side(laid_below(column), len(column.values))
+            found[place] = expected_rank(kernel, points, TOLERANCE)[1]
+            if np.isinf(found[place]):
+                return {}
+        needed = sum(found[a] * found[b] for a, b in self.pairs)
+        return found if needed <= CORRELATIONS_PER_ROW * self.n * len(found) / 2 else {}
+
     def tested(self, progress: Progress | None) -> list[Tested]:
         """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""
         present = [~column.missing for column in self.columns]
@@ -389,79 +407,6 @@ def _corrected(tested: Sequence[Tested], correction: Correction, alpha: float) -
     order = descending(np.array([effect.effect_size or 0.0 for effect in effects]), SAME_RANK)
     logs = np.where(np.isnan(raw), -1.0, -np.log(np.maximum(raw, np.finfo(np.float64).tiny)))[order]
     return tuple(effects[place] for place in order[descending(logs, SAME_RANK * np.maximum(1.0, logs))])
-
-
-# Correlations, by numpy alone: pandas and scipy.stats would take longer to load than a screen of a small table takes.
-
-
-def correlations(columns: Mapping[int, NDArray[Any]], pairs: Sequence[tuple[int, int]], n: int) -> Array:
-    """Return Pearson's r, Spearman's rho and Kendall's tau-b of pairs of columns of n rows, shape (3, pairs).
-
-    NaN where a column is not there or holds one value. Large offsets and values up to 1e300 lose no digits.
-    Cost: O(p n log n) for p columns and O(n log n) for each pair.
-    """
-    found = np.full((3, len(pairs)), np.nan)
-    codes, ranks, tied = np.empty((len(columns), n), np.int64), np.empty((len(columns), n)), []
-    for row, column in enumerate(columns.values()):
-        _, codes[row], counts = np.unique(column, return_inverse=True, return_counts=True)
-        ranks[row] = (np.cumsum(counts) - (counts - 1) / 2)[codes[row]]
-        tied.append((counts * (counts - 1) // 2).sum())
-    place = {name: row for row, name in enumerate(columns) if tied[row] < n * (n - 1) // 2}
-    numbers = [index for index, pair in enumerate(pairs) if place.keys() >= {*pair}]
-    if not numbers:
-        return found
-    values = np.array([*columns.values()], dtype=np.float64)
-    scaled = [np.ascontiguousarray(standardize(one.T)[0].T) for one in (values, ranks)]
-    step = max(1, BLOCK // n)
-    for start in range(0, len(numbers), step):
-        block = numbers[start : start + step]
-        first, second = np.array([[place[name] for name in pairs[index]] for index in block]).T
-        found[:2, block] = [np.vecdot(one[first], one[second]) / n for one in scaled]
-        found[2, block] = _kendall(codes, np.array(tied), first, second)
-    return np.clip(found, -1.0, 1.0, out=found)
-
-
-def _kendall(
-    codes: NDArray[np.int64], tied: NDArray[np.int64], first: NDArray[np.intp], second: NDArray[np.intp]
-) -> Array:
-    """Return tau_b = (P - Q) / sqrt((T - T_x) (T - T_y)) (Kendall 1945).
-
-    Of T pairs of rows, P are concordant, Q discordant, T_x and T_y tied. A pair is discordant where it is out of order
-    in y after sorting by x, and merging sorted runs counts such pairs as it goes (Knight 1966).
-    """
-    n = codes.shape[1]
-    total, bits = n * (n - 1) // 2, n.bit_length()
-    # One key orders the rows by x and, where x is tied, by y.
-    keys = codes[first] << bits | codes[second]
-    keys.sort(axis=1)
-    discordant = _inversions(keys & ((1 << bits) - 1))
-    # The k-th entry of a run of equal keys makes k pairs with those before it.
-    places = np.arange(n)
-    starts = np.where(np.diff(keys, axis=1, prepend=-1) > 0, places, 0)
-    tied_in_both = (places - np.maximum.accumulate(starts, axis=1)).sum(axis=1)
-    untied = total - tied[first] - tied[second] + tied_in_both
-    scale = (total - tied[first]).astype(np.float64) * (total - tied[second])
-    balance: Array = (untied - 2 * discordant) / np.sqrt(np.where(scale > 0, scale, 1.0))
-    return balance
-
-
-def _inversions(entries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many pairs of entries, all in [0, n), of each row stand in descending order. Cost: O(n log n) a row."""
-    q, n = entries.shape
-    width, length = 1 << (n - 1).bit_length(), 1
-    runs, found = np.pad(entries, ((0, 0), (0, width - n)), constant_values=n), np.zeros(q, dtype=np.int64)
-    while length < width:
-        # The last bit of an entry tells the right run from the left: equal entries keep their order.
-        halves = runs.reshape(-1, 2, length) << 1
-        halves[:, 1] |= 1
-        merged = halves.reshape(-1, 2 * length)
-        merged.sort(axis=1, kind="stable")  # merges two ascending runs in linear time
-        # An entry of the right run at place k, with r others before it, comes after k - r of the left run.
-        in_order = (merged & 1) @ np.arange(2 * length) - length * (length - 1) // 2
-        found += (length * length - in_order).reshape(q, -1).sum(axis=1)
-        runs = merged >> 1
-        length *= 2
-    return found
 
 
 # Pictures: a heat map of all pairs of columns, or a ranking of columns with a target
