@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
 from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows
-from kerntest.data.diagnostics.misleading import misleading
-from kerntest.data.facts import lone_values
+from kerntest.data.diagnostics.misleading import telling_apart, two_sample_warnings
+from kerntest.data.facts import TableFacts, lone_values
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
 from kerntest.errors import UndecidedError, option
@@ -156,8 +156,12 @@ class Comparison:
             pairs = zip(tables.tables, tables.read, strict=True)
             told = (text for some, read in pairs for text in clusters_in_time(some.columns, read, cluster))
             dependent = tuple(islice(told, 1))
-        known = misleading(tables.tables, pooled, (*warnings, *dependent))
-        warnings = (*warnings, *known, *repeated, *pooled.warnings, *dependent)
+        facts, names = (
+            [TableFacts.of(table) for table in tables.tables],
+            (*pooled.numeric_names, *pooled.category_names),
+        )
+        warnings += (*two_sample_warnings(facts, names), *repeated, *pooled.warnings)
+        warnings += (*telling_apart(facts, names, (*warnings, *dependent)), *dependent)
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)
         result = two_sample_result(

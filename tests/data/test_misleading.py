@@ -24,7 +24,8 @@ from kerntest import (
 )
 from kerntest.data.columns import apply_missing, match_tables, pool
 from kerntest.data.diagnostics.copies import copies_of, repeated_in
-from kerntest.data.diagnostics.misleading import misleading, proportions_p_value
+from kerntest.data.diagnostics.misleading import proportions_p_value, telling_apart, two_sample_warnings
+from kerntest.data.facts import TableFacts
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
@@ -38,7 +39,8 @@ def found(x, y, **options):
     matched = match_tables(*tables, **options)[:2]
     used = [apply_missing(table, "drop")[0] for table in matched]
     pooled = pool(*used)
-    return [*misleading(matched, pooled), *repeated_in(used, pooled)]
+    facts, names = [TableFacts.of(table) for table in matched], (*pooled.numeric_names, *pooled.category_names)
+    return [*two_sample_warnings(facts, names), *telling_apart(facts, names, ()), *repeated_in(used, pooled)]
 
 
 def noise(n, seed=0):

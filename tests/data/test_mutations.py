@@ -19,7 +19,8 @@ from pyarrow import parquet
 
 from kerntest import read_table
 from kerntest.data.columns import apply_missing, match_tables, pool
-from kerntest.data.diagnostics.misleading import misleading
+from kerntest.data.diagnostics.misleading import two_sample_warnings
+from kerntest.data.facts import TableFacts
 from kerntest.errors import KerntestError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
@@ -69,7 +70,8 @@ def outcome(path, original):
             usable = original.select([column.name for column in original.columns if column.problem is None])
             x, y, _ = match_tables(usable, table, common=True)
             used = apply_missing(x, "drop")[0], apply_missing(y, "drop")[0]
-            misleading((x, y), pool(*used))
+            pooled = pool(*used)
+            list(two_sample_warnings([TableFacts.of(one) for one in (x, y)], pooled.numeric_names))
             error = None
         except KerntestError as caught:
             error = caught

@@ -6,16 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from kerntest.data.diagnostics.copies import in_percent
-from kerntest.data.facts import TableFacts
 from kerntest.data.missing import in_tables
 from kerntest.errors import listed, one_line, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kerntest.data.columns import Arranged
-    from kerntest.data.facts import NumberFacts
-    from kerntest.data.table import Kind, Table
+    from kerntest.data.facts import NumberFacts, TableFacts
+    from kerntest.data.table import Kind
 
 LARGEST_RATIO = 20
 # Values that no other table has tell it apart with so many rows of each on average, and so many more rows than values: chance
@@ -26,17 +24,8 @@ COUNTS = "counts the rows or identifies them: its whole numbers are all differen
 _COUNTS_IN_EACH = COUNTS.replace("its", "in each table its")
 
 
-def misleading(tables: Sequence[Table], pooled: Arranged, told: Sequence[str] = ()) -> list[str]:
-    """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled.
-
-    That a column tells them apart need not be said where a warning has `told` that it names cases, or has no value in common.
-    """
-    used = (*pooled.numeric_names, *pooled.category_names)
-    return list(two_sample_warnings([TableFacts.of(table) for table in tables], used, told))
-
-
-def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], told: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the same from facts about two tables, of which some columns are used."""
+def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Iterator[str]:
+    """Yield what a reader must know before believing a two-sample test, from facts about two tables of which some columns are used."""
     (x, y), names = facts, [one_line(one.name) for one in facts]
     dropped = [one.rows - one.used for one in facts]
     p_value = proportions_p_value(dropped[0], x.rows, dropped[1], y.rows)
@@ -54,18 +43,23 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], told: 
             f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
             "of the smaller one; give it more rows"
         )
-    telling = [name for name in x.kinds if name in used and _tells_apart(name, facts) and not _is_told(name, told)]
+    for name in [name for name in x.numbers if name in used]:
+        trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
+        if trouble is not None:
+            yield left_out_with(name, trouble)
+
+
+def telling_apart(facts: Sequence[TableFacts], used: Sequence[str], told: Sequence[str]) -> Iterator[str]:
+    """Yield a warning where columns tell two tables apart, but where one has `told` that they name cases, or share no value."""
+    kinds = facts[0].kinds
+    telling = [name for name in kinds if name in used and _tells_apart(name, facts) and not _is_told(name, told)]
     if telling and len(used) > 1:
         several = len(telling) > 1
         yield (
             f"column{'s' * several} {listed(list(map(repr, telling)))} {'each alone tell' if several else 'alone tells'} the samples "
             f"apart: no value is in both; if {'they are other names' if several else 'it is another name'} of them, such as a code or "
-            f"a batch, leave {'them' if several else 'it'} out with {option('exclude', in_tables(telling, x.kinds))}"
+            f"a batch, leave {'them' if several else 'it'} out with {option('exclude', in_tables(telling, kinds))}"
         )
-    for name in [name for name in x.numbers if name in used]:
-        trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
-        if trouble is not None:
-            yield left_out_with(name, trouble)
 
 
 def _is_told(name: str, told: Sequence[str]) -> bool:

@@ -423,7 +423,7 @@ def mmd_by_features(
         columns=run.columns,
         left_out=run.left_out,
         sized=sized,
-        warnings=(*run.warnings, *(run.dependent_rows() if found.p_value <= options.alpha else ())),
+        warnings=(*run.warnings, *run.apart(rejects=found.p_value <= options.alpha)),
         method="features",
         approximation=two_sample_record.Approximation(run.features, run.kind, work.width, *errors, *numbers),
     )

@@ -16,7 +16,7 @@ from kerntest.data import columns as table_columns
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.copies import repeated_rows
 from kerntest.data.diagnostics.dependent_rows import dependent_rows
-from kerntest.data.diagnostics.misleading import two_sample_warnings
+from kerntest.data.diagnostics.misleading import telling_apart, two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.table import Column, Table
@@ -304,7 +304,7 @@ class Survey(exact.RunOfTest):
                 code="data.no_columns",
                 where={"file": names[0]},
             )
-        self.names, self.left_out = names, tuple(reasons)
+        self.names, self.left_out, self._facts = names, tuple(reasons), facts
         self.rows, self.n = tuple(one.rows for one in facts), tuple(one.used for one in facts)
         every = (one for name in self.kinds for one in (name, presence_name(name)))
         self.columns = tuple(name for name in every if name in scaling.names)
@@ -324,7 +324,7 @@ class Survey(exact.RunOfTest):
             # Repeated rows as samples of each input show them, of the columns that are read.
             sampled = [(one, points_of(self._filled(one.sample), scaling)) for one in facts if one.sample is not None]
             rows = [(one.name, [*some.numeric.T, *some.codes.T], one.used) for one, some in sampled]
-            misleading = list(two_sample_warnings(facts, scaling.names, warnings))
+            misleading = list(two_sample_warnings(facts, scaling.names))
             misleading += repeated_rows(rows, has_others=self.has_others)
         misleading += lone_values_among(pooled) if self.options.scale == "standardize" else ()
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *table_columns.told_of_left_out(reasons))
@@ -405,9 +405,10 @@ class Survey(exact.RunOfTest):
             sums[source] += some
         return sums
 
-    def dependent_rows(self) -> Iterator[str]:
-        """Yield what the first rows of two inputs tell of rows that are not independent."""
-        yield from dependent_rows([one.head for one in self._inputs], self._matched()[0])
+    def apart(self, *, rejects: bool) -> tuple[str, ...]:
+        """Return what tells two inputs apart, and, of a test that rejects, what their first rows tell of rows that are not independent."""
+        dependent = tuple(dependent_rows([one.head for one in self._inputs], self._matched()[0])) if rejects else ()
+        return (*telling_apart(self._facts, self.columns, (*self.warnings, *dependent)), *dependent)
 
     @property
     def has_others(self) -> bool:

@@ -385,11 +385,11 @@ def told_of_baseline(
     """Return a warning where the nearest mean has a better score of n rows, by more than the standard error of a share."""
     if baseline is None or baseline.method != "nearest mean":
         return []
-    own = search.best.mean if search is not None else _score_of(metrics, select_by)
-    if baseline.score - own <= math.sqrt(own * (1.0 - own) / n):
+    own, other = search.best.mean if search is not None else _score_of(metrics, select_by), baseline.score
+    if other - own <= math.sqrt(other * (1.0 - other) / n):
         return []
     way_out = f"{option('method', 'mean')} takes it" if grid else f"{option('grid', True)} looks for better options"
-    scores = f"{MEASURES[select_by]} {percent(baseline.score)} in place of {percent(own)}"
+    scores = f"{MEASURES[select_by]} {percent(other)} in place of {percent(own)}"
     return [f"the nearest mean with the same kernel predicts better: {scores}; {way_out}"]
 
 
