@@ -386,7 +386,7 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
     tested = [pair for pair in result.pairs if pair.p_value is not None]
     untested = [pair for pair in result.pairs if pair.p_value is None]
     shown, found = tested[:PAIRS_SHOWN], [pair for pair in tested if pair.reject]
-    missed = [pair for pair in found if _faint(pair)]
+    missed = [pair for pair in found if _missed(pair, result.alpha / max(len(tested), 1))]
     exact = any(pair.p_step_down is not None for pair in shown)
     # A target comes second.
     names = ("x", "y") if result.target is None else ("column",)
@@ -412,7 +412,7 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
         "p: corrected for all tests; p perm.: over relabellings of this pair alone": not twice,
         f"p exact: corrected over relabellings that all tests share{', and the same of each alone' * twice}": exact,
         f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number": True,
-        f"r, rho and tau are all below {FAINT} in {which} marked: they miss the dependence": bool(missed),
+        f"r, rho and tau are below {FAINT} and not significant in {which} marked: they miss the dependence": bool(missed),
     }
     reasons = [
         f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or 'no reason given')}"
@@ -428,10 +428,16 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
     )
 
 
-def _faint(pair: pair_record.PairEffect) -> bool:
-    """Whether the coefficients have values and none of them shows anything."""
-    values = [value for field in COEFFICIENTS if (value := getattr(pair, field)) is not None]
-    return bool(values) and all(abs(value) < FAINT for value in values)
+def _missed(pair: pair_record.PairEffect, alpha: float) -> bool:
+    """Whether the coefficients have values, are small, and none is significant at a level by its normal approximation."""
+    from statistics import NormalDist  # noqa: PLC0415 - 3 ms that only this needs
+
+    n, reach = pair.n, NormalDist().inv_cdf(1.0 - alpha / 2.0)
+    # Of independent variables; that of Kendall's is smaller.
+    error, of_kendall = (math.sqrt(one / (n - 1)) for one in (1.0, 2.0 * (2 * n + 5) / (9 * n)))
+    errors = {field: of_kendall if field == "kendall" else error for field in COEFFICIENTS}
+    values = [(abs(value), errors[field]) for field in COEFFICIENTS if (value := getattr(pair, field)) is not None]
+    return bool(values) and all(value < min(FAINT, reach * error) for value, error in values)
 
 
 def _number(field: str, value: float | None) -> str:
