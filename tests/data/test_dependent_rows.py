@@ -353,3 +353,25 @@ def test_years_of_a_series_are_no_cases_and_as_clusters_follow_each_other():
     found = mmd_test(odd, by="odd", columns="u", cluster="year")
     assert found.reject
     assert not found.warnings
+
+
+def test_a_text_of_many_values_that_is_learned_from_may_name_cases_and_a_value_of_most_rows_names_none():
+    rng = np.random.default_rng(6)
+    model = rng.integers(0, 40, 240)
+    rows = {"model": [f"m{k}" for k in model], "weight": rng.normal(size=40)[model] + 0.2 * rng.normal(size=240)}
+    cars = pd.DataFrame(rows | {"mileage": rng.normal(size=40)[model] + 0.3 * rng.normal(size=240)})
+    told = "rows with the same 'model' are alike (40 different values), and it is learned from"
+    assert [one for one in train_ridge(cars, "mileage", test_fraction=0.3).warnings if told in one]
+    classes = cars.assign(mileage=np.where(rng.normal(size=40)[model] > 0, "high", "low"))
+    assert [one for one in train_svm(classes, "mileage", test_fraction=0.3).warnings if told in one]
+    # Many rows of each are kinds, as quarters of a town are.
+    quarter = rng.integers(0, 25, 1000)
+    price = rng.normal(size=25)[quarter] + 0.5 * rng.normal(size=1000)
+    houses = pd.DataFrame({"quarter": [f"q{k}" for k in quarter], "area": rng.normal(size=1000), "price": price})
+    assert not [one for one in train_ridge(houses, "price").warnings if "cases" in one]
+    # The causes of death of those who died.
+    dead = rng.random(600) < 0.3
+    cause = np.where(dead, rng.integers(1, 25, 600), 0)
+    table = pd.DataFrame({"cause": cause, "dead": np.where(dead, "yes", "no"), "y": dead + rng.normal(size=600)})
+    assert named(table, x=["dead"], y=["y"]) is None
+    assert not [one for one in mmd_test(table, by="dead", columns="y").warnings if "cause" in one]

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 # Cases that a column must name at least, and one that is called so, and rows of each on average.
 FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE = 10, 5, 2.0
-# Where a column never changes within a case, so many cases, in whose order it changes so often at least as by chance.
-FEWEST_FIXED, CHANGES = 20, 0.5
+# Where a column never changes within a case, so many cases, in whose order it changes so often at least as by chance; texts
+# of so many with so few rows may be cases rather than kinds.
+FEWEST_FIXED, CHANGES, FEW_OF_CASE = 20, 0.5, 20
 # What a column of cases is called, as a word of its name.
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
@@ -84,8 +85,8 @@ def case_columns(
     """Yield the columns of a table that name cases, with those of some columns in which rows of a case are alike.
 
     Besides those for sure, and those within whose cases one of the columns never changes: those that are `apart`, where one
-    that is among the columns is alike in its cases itself; and where `unsure` all texts, or numbers that stand together, that
-    are not among them.
+    that is among the columns is alike in its cases itself; and where `unsure` all texts, or numbers that stand together: of
+    those among the columns the texts of many values with few rows each.
     """
     used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
     looked = [column.take(first) for column in columns if column.is_category or not runs(column)]
@@ -100,9 +101,11 @@ def case_columns(
         others = [one for one in looked if one.name != column.name]
         fixed = _fixed(column, levels, others) if names and not sure else set[str]()
         divided = apart is not None and names and not sure and not fixed and apart(column)
-        if sure or fixed or divided or (unsure and together and column.name not in used):
+        count = int(levels.max()) + 1
+        many = unsure and not number and column.name in used and FEWEST_FIXED <= count >= len(levels) / FEW_OF_CASE
+        if sure or fixed or divided or many or (unsure and together and column.name not in used):
             # Levels of one column within those of another are no wonder unless these name cases.
-            some = [one for one in others if sure or divided or not one.is_category or one.name in fixed]
+            some = [one for one in others if sure or divided or many or not one.is_category or one.name in fixed]
             most = RARE if sure else IMPROBABLE
             alike = dict(_alike(column, levels, some, most, in_order=number and not told_apart))
             # What is tested itself is the same in all rows of a case.
@@ -152,7 +155,9 @@ def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
     values, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
     together = column.is_category or changes == len(counts) - 1
     names = names and (column.is_category or not within_years(values))
-    several = fewest <= len(counts) <= len(present) / FEWEST_OF_CASE
+    # As many say as much as those of one size (Kish 1965): half of the rows may be of none.
+    alike = len(present) ** 2 / float(counts @ counts) >= fewest / 2
+    several = alike and fewest <= len(counts) <= len(present) / FEWEST_OF_CASE
     return (levels, together, names) if several and (together or names) else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below, reason_to_leave_out
-from kerntest.data.diagnostics.cases import ALIKE, FEWEST_CASES, case_columns
+from kerntest.data.diagnostics.cases import ALIKE, FEW_OF_CASE, FEWEST_CASES, case_columns
 from kerntest.data.diagnostics.copies import copies_of
 from kerntest.data.diagnostics.dependent_rows import (
     alike_neighbours,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.diagnostics.cases import Cases
     from kerntest.data.table import Column, Table
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled
@@ -251,22 +252,35 @@ def _few_levels(column: Column) -> bool:
 
 
 def _possible_clusters(labelled: Labelled) -> Iterator[str]:
-    """Yield a hint about the first column whose rows of one value are alike, as those of a patient or a shop are.
+    """Yield a hint about a column whose rows of one value are alike, as those of a patient or a shop are.
 
-    One that is learned from must name cases beyond doubt.
+    One that is learned from comes first: that names cases beyond doubt, or has so many values that these may be cases and tell
+    the target.
     """
     names = [column.name for column in (*labelled.shown.columns, *labelled.targets[:1])]
     used = [labelled.read[name] for name in names if name in labelled.read.names]
     beside = {column.name for column in (*labelled.targets, *labelled.beside)}
     targets = {one.name for one in labelled.targets}
     named = () if labelled.cluster is not None else case_columns(labelled.read, used, unsure=True)
-    likely = (one for one in named if one.sure or one.fixed & targets or one.column.name not in names)
-    cases = next((one.column for one in likely if max(one.alike.values()) > ALIKE), None)
+    alike = [one for one in named if max(one.alike.values()) > ALIKE]
+
+    def tells(one: Cases) -> float:
+        return max((one.alike.get(name, 0.0) for name in targets), default=0.0)
+
+    def names_cases(one: Cases) -> bool:
+        few = one.fixed & targets or (one.column.is_category and one.size <= FEW_OF_CASE)
+        return one.sure or (bool(few) and tells(one) > ALIKE)
+
+    learned = [one for one in alike if one.column.name in names and names_cases(one)]
+    others = [one for one in alike if one.column.name not in names]
+    cases = (
+        max(learned, key=lambda one: (one.sure, tells(one))).column if learned else others[0].column if others else None
+    )
     if cases is not None and cases.name not in beside:
-        told = f"rows with the same {cases.name!r} are alike ({len(np.unique(cases.values[~cases.missing])):,} different values)"
+        said = f"rows with the same {cases.name!r} are alike ({len(np.unique(cases.values[~cases.missing])):,} different values)"
         cluster = option("cluster", [cases.name])
         if cases.name in names:
-            told += ", and it is learned from, so that scores are of cases that the model knows"
-            yield f"{told}: {cluster} learns without it, and keeps such rows together in test parts and folds"
+            said += ", and it is learned from, so that scores are of cases that the model knows"
+            yield f"{said}: {cluster} learns without it, and keeps such rows together in test parts and folds"
         else:
-            yield f"{told}: {cluster} keeps them together in test parts and folds"
+            yield f"{said}: {cluster} keeps them together in test parts and folds"

@@ -412,7 +412,9 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
         "p: corrected for all tests; p perm.: over relabellings of this pair alone": not twice,
         f"p exact: corrected over relabellings that all tests share{', and the same of each alone' * twice}": exact,
         f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number": True,
-        f"r, rho and tau are below {FAINT} and not significant in {which} marked: they miss the dependence": bool(missed),
+        f"r, rho and tau are below {FAINT} and not significant in {which} marked: they miss the dependence": bool(
+            missed
+        ),
     }
     reasons = [
         f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or 'no reason given')}"
