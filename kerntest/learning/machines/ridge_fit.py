@@ -51,6 +51,8 @@ NEGLIGIBLE = 1e-9
 # Up to so many rows times squared features, a bandwidth is solved through eigenvalues; beyond by conjugate gradients. So it
 # is beyond so many values of Nystroem features, which are held: 300,000 rows of 200 took 4 GB.
 DIRECT, DIRECT_VALUES = 19 * 10**9, 2 * 10**7
+# Of two and three clusters, intervals of fewer degrees of freedom than these held 96 to 100 % where 90 % were asked for.
+LEAST_DEGREES = 3.0
 # Rows on which lambda and bandwidth are chosen then.
 CHOOSING_ROWS = 2000
 CHOOSING_STREAM = 6
@@ -141,7 +143,7 @@ class NewClusters:
         """Return what rows left out with their clusters tell, by errors and deviations of shape (n, T)."""
         ratios = np.divide(errors, spread, out=np.zeros_like(errors), where=spread > 0)
         factors = np.maximum(np.sqrt(np.square(ratios).mean(axis=0)), 1.0)
-        return cls(max(effective_clusters(clusters) - 1.0, 1.0), tuple(factors.tolist()))
+        return cls(max(effective_clusters(clusters) - 1.0, LEAST_DEGREES), tuple(factors.tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
