@@ -19,7 +19,7 @@ from kerntest.cli.manual import DocumentedCommand
 from kerntest.cli.options import Value, contradiction, option
 from kerntest.dataclass import dataclass
 from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
-from kerntest.report.results.record import flatten
+from kerntest.report.results.record import Record, flatten
 from kerntest.report.summaries.words import plan_notes, plan_summary, show_times, visible
 from kerntest.report.write import (
     ROW_FORMATS,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from kerntest.cli.options import AnyCommand
     from kerntest.engines.plan import Plan
-    from kerntest.report.results.record import Record, Result
+    from kerntest.report.results.record import Result
     from kerntest.report.summaries.words import Summary
 
 # The format that the name of a file asks for.
@@ -146,16 +146,26 @@ def _numbers(found: Mapping[str, Any]) -> list[str]:
 
 
 def _some_numbers(found: Mapping[str, Any]) -> str:
-    """Return a hint with some names of numbers."""
-    names = _numbers(found)
+    """Return a hint with some names of numbers, those of parts last."""
+    names = sorted(_numbers(found), key=lambda name: name.count("."))
     return f"numbers are {', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
 
 
 def _fields(record: type[Record]) -> dict[str, Any]:
-    """Return what a report has, as far as its fields tell: a number, a text, or None for what only the result can tell."""
+    """Return what a report has, as far as its fields tell, with dotted names: a number, a text, or None for what only the result can tell."""
     samples = {"int": 0, "float": 0.0, "str": "", "bool": False}
-    kinds = {field.name: str(field.type) for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
-    return {name.rstrip("_"): samples.get(kinds[name].removesuffix(" | None")) for name in record.names()}
+    kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
+    known = dict(chain.from_iterable(vars(sys.modules[one.__module__]).items() for one in record.__mro__))
+    found: dict[str, Any] = {}
+    for name in record.names():
+        parts = [known.get(part) for part in kinds[name].split(" | ")]
+        if not all(isinstance(part, type) and issubclass(part, Record) for part in parts):
+            found[name.rstrip("_")] = samples.get(kinds[name])
+            continue
+        # A field may hold what has more fields than it promises.
+        for part in chain.from_iterable((one, *one.__subclasses__()) for one in parts):
+            found |= {f"{name}.{inner}": value for inner, value in _fields(part).items()}
+    return found
 
 
 def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

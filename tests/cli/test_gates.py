@@ -137,3 +137,13 @@ def test_a_gate_on_the_first_word_of_a_number_is_told_its_whole_name(kerntest):
     outcome = kerntest(*MMD, "--fail-on", "p<0.05")
     assert outcome.code == 2
     assert outcome.err.splitlines() == ["error: --fail-on: the report has no 'p'", "hint: did you mean 'p_value'?"]
+
+
+def test_a_gate_on_what_no_such_report_can_have_is_refused_before_the_fit(kerntest, monkeypatch):
+    monkeypatch.setattr("kerntest.train_svm", lambda *_args, **_options: pytest.fail("it was fitted"))
+    outcome = kerntest("svm", "no_such_file.csv", "--target", "y", "--fail-on", "test.auc<0.9")
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "error: --fail-on: the report has no 'test.auc'",
+        "hint: did you mean 'test.roc_auc'?",
+    ]

@@ -442,6 +442,12 @@ def test_options_without_a_meaning_are_refused(csv, refused, options, match):
             ("a b c",),
             "a.csv was read as one column, 'a b c'; delimiter='space' reads its words as 3 columns",
         ),
+        (
+            "id   of year  x\n 1   1-2 years  3\n 2  < 1 year     4\n",
+            ("id   of year  x",),
+            "a.csv was read as one column, 'id   of year  x': it looks like columns of fixed width, which are not read; "
+            "write it as CSV first, such as by pandas.read_fwf('a.csv').to_csv",
+        ),
         ("a,2\n1,2\n", ("a", "2"), None),
         ("full name\nJane Doe\nMadonna\n", ("full name",), None),
         ("größe,城市\n1,東京\n2,Zürich\n", ("größe", "城市"), None),
@@ -455,6 +461,13 @@ def test_names_and_what_is_told_of_them(csv, text, names, warning):
     assert table.lines.tolist() == list(range(2, 2 + table.n_rows))
     if "index" in names:
         assert table["index"].values.tolist() == [1, 2]
+
+
+def test_numbers_between_blanks_are_told_without_a_header_too(csv):
+    (told,) = read_table(csv("1 2 3\n2 3 4\n"), header=False).warnings
+    assert told == "a.csv was read as one column, 'x1'; delimiter='space' reads its words as 3 columns"
+    # Texts without a name may have as many words each.
+    assert not read_table(csv("Jane Doe\nJohn Doe\n"), header=False).warnings
 
 
 def test_columns_that_are_aligned_by_spaces(csv):

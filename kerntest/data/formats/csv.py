@@ -165,7 +165,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
     n_rows = len(columns[names[0]].values)
     lines, file_of = _places(files, filled, n_rows)
     bare = Table(source.name, (), n_rows, "csv", delimiter=files[0].delimiter, na=options.na)
-    told = (*notes, *_told_of_blanks(columns, bare), *_told_of_header(columns, bare))
+    told = (*notes, *_told_of_blanks(columns, bare, header=options.header), *_told_of_header(columns, bare))
     has_missing = any(column.n_missing for column in columns.values())
     bare = replace(
         source.described(bare, told, [0] * len(files)), lines=lines, file_of=file_of, has_missing=has_missing
@@ -218,15 +218,25 @@ def _meant(column: Column, table: Table, rows: _Rows) -> Column:
     return replace(column, problem=column.problem or infinity(column, table, rows.as_typed))
 
 
-def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
-    """Return the warning about a lone column whose values all have as many words as its name."""
+def _told_of_blanks(columns: Mapping[str, Column], table: Table, *, header: bool) -> list[str]:
+    """Return the warning about a lone column whose values all have as many words as its name, or numbers, or parts with gaps between."""
     (name, column), *others = columns.items()
-    words = len(name.split())
-    if others or words < 2 or not column.levels or any(len(level.split()) != words for level in column.levels):
+    if others or not column.levels:
         return []
-    return [
-        f"{table.name} was read as one column, {name!r}; {option('delimiter', 'space')} reads its words as {words} columns"
-    ]
+    first = name if header else column.levels[0]
+    told, words, parts = f"{table.name} was read as one column, {name!r}", len(first.split()), len(_parts(first))
+    # Without a name texts may be of several words.
+    numbers = header or all(map(is_number, " ".join(column.levels).split()))
+    if words > 1 and numbers and all(len(level.split()) == words for level in column.levels):
+        return [f"{told}; {option('delimiter', 'space')} reads its words as {words} columns"]
+    if parts > 1 and all(len(_parts(level)) > 1 for level in column.levels):
+        way_out = f"write it as CSV first, such as by pandas.read_fwf({table.name!r}).to_csv"
+        return [f"{told}: it looks like columns of fixed width, which are not read; {way_out}"]
+    return []
+
+
+def _parts(text: str) -> list[str]:
+    return text.split("  ")
 
 
 def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:

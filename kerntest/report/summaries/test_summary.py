@@ -410,7 +410,7 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
         f"* p at most alpha = {number(result.alpha)}": any(pair.reject for pair in shown),
         "p: corrected for all tests": twice,
         "p: corrected for all tests; p perm.: over relabellings of this pair alone": not twice,
-        f"p exact: corrected over relabellings that all tests share{', and the same of each alone' * twice}": exact,
+        f"p exact: corrected over relabellings that all tests share{'; without correction each is the same' * twice}": exact,
         f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number": True,
         f"r, rho and tau are below {FAINT} and not significant in {which} marked: they miss the dependence": bool(
             missed
