@@ -51,6 +51,12 @@ KINDS = {
 }
 
 
+FIXED_WIDTH = (
+    "a.csv was read as one column, 'id   of year  x': it looks like columns of fixed width, which are not read; write it "
+    "as CSV first, such as by pandas.read_fwf('a.csv').to_csv"
+)
+
+
 @pytest.mark.parametrize(("kind", "values"), [(kind, values) for kind, cases in KINDS.items() for values in cases])
 def test_kind_of_a_column(csv, kind, values):
     for blank in ("", " ") if kind in {"text", "date"} else ("",):
@@ -445,8 +451,7 @@ def test_options_without_a_meaning_are_refused(csv, refused, options, match):
         (
             "id   of year  x\n 1   1-2 years  3\n 2  < 1 year     4\n",
             ("id   of year  x",),
-            "a.csv was read as one column, 'id   of year  x': it looks like columns of fixed width, which are not read; "
-            "write it as CSV first, such as by pandas.read_fwf('a.csv').to_csv",
+            FIXED_WIDTH,
         ),
         ("a,2\n1,2\n", ("a", "2"), None),
         ("full name\nJane Doe\nMadonna\n", ("full name",), None),
