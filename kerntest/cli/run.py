@@ -158,8 +158,9 @@ def _fields(record: type[Record]) -> dict[str, Any]:
     known = dict(chain.from_iterable(vars(sys.modules[one.__module__]).items() for one in record.__mro__))
     found: dict[str, Any] = {}
     for name in record.names():
-        parts = [known.get(part) for part in kinds[name].split(" | ")]
-        if not all(isinstance(part, type) and issubclass(part, Record) for part in parts):
+        promised = [known.get(part) for part in kinds[name].split(" | ")]
+        parts = [part for part in promised if isinstance(part, type) and issubclass(part, Record)]
+        if len(parts) < len(promised):
             found[name.rstrip("_")] = samples.get(kinds[name])
             continue
         # A field may hold what has more fields than it promises.
