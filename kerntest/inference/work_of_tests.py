@@ -132,7 +132,7 @@ def step_of_test(
     if options.resampling == "random" and paired:
         what, held_pairs = f"{counted} whole, under {permutations:,} random permutations", float(whole or n) ** 2 / 2
         each = 2.0 * permutations * held_pairs
-        moved = {"gather": 3.0 * second * each, "product": 4.0 * first * second * each}
+        moved = {"gather": 1.3 * second * each, "product": 3.0 * first * second * each}
         # Matrices are stacked one side after the other, and one of them is relabelled.
         return Step.sure(what, lambda _: 16.0 * (first + 2 * second + 2) * held_pairs, added(swept(1.0), moved))
     if options.resampling == "random":

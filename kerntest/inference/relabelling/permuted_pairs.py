@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.permutation import Judged
 
+# Entries of a strip of a relabelled matrix (half a megabyte).
+STRIP_ENTRIES = 2**16
 # Random permutations that one piece of work judges.
 TOGETHER = 16
 # The default smallest shift of series is this share of the rows.
@@ -241,15 +244,21 @@ class TwoVariables(ExactTest):
     def _permuted(self, family: Family, at_least: int) -> Array:
         """Return <A, B> of all pairs when row p(i) of y is paired with row i of x, for the identity and random p."""
         left, right = self._matrices(family)
-        left = left.reshape(len(left), -1)
+        n = left.shape[1]
+        height = max(1, STRIP_ENTRIES // n)
+        # Of symmetric matrices a triangle of strips says all; each is made where it is summed, and stays in the cache.
+        twice = np.where(np.arange(n) < height, 1.0, 2.0)
+        strips = [
+            (start, (left[:, start : start + height, start:] * twice[: n - start]).reshape(len(left), -1))
+            for start in range(0, n, height)
+        ]
         every = self._permutations(at_least)
         parts = [every[start : start + TOGETHER] for start in range(0, len(every), TOGETHER)]
 
         def work(part: Sequence[NDArray[np.intp]]) -> Array:
-            sums = np.empty((len(left), len(right), len(part)))
-            for number, p in enumerate(part):
-                for member, matrix in enumerate(right):
-                    sums[:, member, number] = left @ matrix[p][:, p].ravel()
+            sums = np.zeros((len(left), len(right), len(part)))
+            for (number, p), (member, matrix), (start, strip) in product(enumerate(part), enumerate(right), strips):
+                sums[:, member, number] += strip @ matrix[p[start : start + height]].take(p[start:], axis=1).ravel()
             return sums
 
         # Whole matrices stay where they are: other processes would each need a copy.
