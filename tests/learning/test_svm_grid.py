@@ -477,3 +477,13 @@ def test_a_grid_goes_beyond_its_edges_so_far_and_no_farther(monkeypatch):
     assert grid.beyond == ("largest cost", "smallest bandwidth") * 2
     assert (grid.best.C, grid.best.multiple) == (1e5, 0.0625)
     assert (len(grid.cells), grid.fits) == (49, 245)
+
+
+@pytest.mark.parametrize(("weights", "more"), [(None, False), ("balanced", True)])
+def test_a_grid_that_is_no_better_than_the_largest_class_is_told_of_instead_of_its_edges(weights, more):
+    X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 4 == 0
+    result = train_svm(frame_of(X, y.astype(int)), "y", grid=True, cv=3, class_weight=weights)
+    (told,) = [text for text in result.warnings if "of the grid" in text]
+    assert told.startswith("no cell of the grid is right more often than '0' for every row (75 %)")
+    assert ("select_by='balanced-accuracy'" in told) == more
+    assert result.grid.mean <= 0.75

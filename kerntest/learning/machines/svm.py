@@ -399,7 +399,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         if options.probability:
             fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options)))
         fit = replace(fit, search=search)
-        told = *fit_warnings(rows, fit, search, options.seed), *options.told_of_units(rows, fit)
+        told = *fit_warnings(rows, fit, search, options), *options.told_of_units(rows, fit)
         return replace(fit, warnings=(*warnings, *told))
 
     def fitted(self, fit: SvmFit) -> SvmOptions:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from kerntest.data.diagnostics.copies import in_percent
 from kerntest.engines.engine import Engine
 from kerntest.errors import either, option
 from kerntest.kernels.algebra import smaller_gain
@@ -443,7 +444,7 @@ def edges(means: Mapping[Cell, float], best: Cell) -> Iterator[tuple[int, bool]]
 # What a reader must know of a machine and of its search
 
 
-def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, seed: int) -> list[str]:
+def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, options: SvmOptions) -> list[str]:
     """Return what a reader must know of how a machine was fitted."""
     gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
     by_pairs = rows.classes is not None and model.method == "svm"
@@ -468,8 +469,22 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, see
         f"{fit.n_support:,} of {n:,} training rows{once} are support vectors: {cause}, or the columns say little of the "
         f"target{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
     }
-    at_edge = [] if search is None else edge_warnings(search, seed)
-    return [*(text for text, applies in cases.items() if applies), *at_edge]
+    of_search = [] if search is None else useless(rows, search, options) or edge_warnings(search, options.seed)
+    return [*(text for text, applies in cases.items() if applies), *of_search]
+
+
+def useless(rows: TrainingRows, search: GridSearch, options: SvmOptions) -> list[str]:
+    """Return a warning where no cell of a grid is better than the largest class for every row: its edges say nothing then."""
+    if rows.classes is None or search.score != MEASURES["accuracy"] or len(search.cells) < 2:
+        return []
+    counts = np.bincount(rows.codes)
+    share, largest = float(counts.max()) / len(rows), rows.classes.names[int(counts.argmax())]
+    if search.mean > share:
+        return []
+    told = f"no cell of the grid is right more often than {largest!r} for every row ({in_percent(share)})"
+    if options.weights is not None:
+        told += f", and class weights cost accuracy: {option('select-by', 'balanced-accuracy')} chooses by all classes alike"
+    return [told]
 
 
 def _easier(rows: TrainingRows) -> str:
