@@ -314,6 +314,16 @@ def whole_number(name: str, value: object, *, at_least: int, code: str | None = 
         )
 
 
+def rows_alike(name: str) -> str:
+    """Return the beginning of every warning about a column whose rows of one value are alike, by which others know it."""
+    return f"rows with the same {name!r} are alike"
+
+
+def none_in_common(name: str) -> str:
+    """Return the beginning of the warning about a column whose values in two tables differ, by which others know it."""
+    return f"column {name!r} has no value in common"
+
+
 def counted(number: int, noun: str) -> str:
     """Return the number with its noun, in the plural where due: ``"1 row"``, ``"1,200 rows"``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -31,6 +31,7 @@ from kerntest.errors import (
     bad_file,
     counted,
     listed,
+    none_in_common,
     one_line,
     option,
     shown_value,
@@ -202,7 +203,7 @@ def _none_in_common(x: Table, y: Table) -> Iterator[str]:
         if all(0 < len(some) <= FEW_LEVELS for some in levels) and not set(in_x.levels) & set(in_y.levels):
             told = [f"{listed(some, 3)} in {table.name}" for some, table in zip(levels, (x, y), strict=True)]
             way_out = f"check that they are spelt alike, or leave it out with {option('exclude', [in_x.name])}"
-            yield f"column {in_x.name!r} has no value in common: {', '.join(told)}; {way_out}"
+            yield f"{none_in_common(in_x.name)}: {', '.join(told)}; {way_out}"
 
 
 def _as_texts(table: Table, names: Collection[str]) -> Table:

@@ -12,7 +12,7 @@ from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.cases import IMPROBABLE, case_column, case_columns, explained, runs, within_years
 from kerntest.data.diagnostics.misleading import COUNTS, left_out_with
 from kerntest.data.facts import NumberFacts, counts_rows
-from kerntest.errors import either, listed, option
+from kerntest.errors import either, listed, option, rows_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ def cases_warning(name: str, way_out: str = "") -> str:
 
 
 def _takes_rows_for_independent(name: str, way_out: str) -> str:
-    return f"rows with the same {name!r} are alike, and the test takes rows for independent: {way_out}"
+    return f"{rows_alike(name)}, and the test takes rows for independent: {way_out}"
 
 
 def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.data.diagnostics.copies import in_percent
 from kerntest.data.missing import in_tables
-from kerntest.errors import listed, one_line, option
+from kerntest.errors import listed, none_in_common, one_line, option, rows_alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,9 +63,7 @@ def telling_apart(facts: Sequence[TableFacts], used: Sequence[str], told: Sequen
 
 
 def _is_told(name: str, told: Sequence[str]) -> bool:
-    return any(
-        text.startswith((f"rows with the same {name!r} ", f"column {name!r} has no value in common")) for text in told
-    )
+    return any(text.startswith((rows_alike(name), none_in_common(name))) for text in told)
 
 
 def _tells_apart(name: str, facts: Sequence[TableFacts]) -> bool:

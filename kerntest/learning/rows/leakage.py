@@ -19,7 +19,7 @@ from kerntest.data.diagnostics.dependent_rows import (
 )
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled
 from kerntest.data.missing import in_tables
-from kerntest.errors import counted, listed, option
+from kerntest.errors import counted, listed, option, rows_alike
 from kerntest.learning.scores import average_ranks
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
     marked = kept_together(labelled)
     clusters = tuple(_possible_clusters(labelled))
     # What to do with cases is told once.
-    cases = [name for name in labelled.shown.names if any(f"{name!r} are alike" in text for text in clusters)]
+    cases = [name for name in labelled.shown.names if any(text.startswith(rows_alike(name)) for text in clusters)]
     telling = _telling(labelled, cases, by_class=by_class)
     return replace(marked, warnings=(*marked.warnings, *running_numbers(labelled), *telling, *clusters))
 
@@ -277,7 +277,7 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
         max(learned, key=lambda one: (one.sure, tells(one))).column if learned else others[0].column if others else None
     )
     if cases is not None and cases.name not in beside:
-        said = f"rows with the same {cases.name!r} are alike ({len(np.unique(cases.values[~cases.missing])):,} different values)"
+        said = f"{rows_alike(cases.name)} ({len(np.unique(cases.values[~cases.missing])):,} different values)"
         cluster = option("cluster", [cases.name])
         if cases.name in names:
             said += ", and it is learned from, so that scores are of cases that the model knows"
