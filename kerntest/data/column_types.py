@@ -74,6 +74,8 @@ def date_text(day: float) -> str:
 NEARLY_ALL = 0.9
 # Where a word such as None makes more than this share of a text column missing, that is told.
 MANY_MISSING = 0.05
+# Stands for a value that nobody knows in many files.
+UNKNOWN = "?"
 # Words that answers may be, too: none, and does not apply.
 MAYBE_VALUES = {"None", "N/A", "n/a"}
 # So few different strange values may stand for a missing one.
@@ -318,6 +320,13 @@ def _stands_in(values: NDArray[np.float64]) -> float | None:
     return None
 
 
+def _may_be_missing(column: Column, table: Table, word: str, count: int, why: str) -> Remark:
+    """Return what is told of a value in so many rows that may stand for a missing one."""
+    kept = table.na if table.has_missing or table.na != MISSING else ()
+    said = f"column {column.name!r} holds {word} in {count:,} of {table.n_rows:,} rows, {why}"
+    return Remark(f"{said}: if it stands for a missing one, {option('na', [*kept, word], most=None)} reads it so")
+
+
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
     remark = None
@@ -328,13 +337,11 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
             form.said, f"{example.strip()} is {_shown(form, example)}", dressed=bool(form.unit and form.reader is None)
         )
     elif text.kind == "number" and table.format == "csv" and (odd := _stands_in(column.values)):
-        word = number_text(odd)
-        said = f"column {column.name!r} holds {word} in {np.count_nonzero(column.values == odd):,} of {table.n_rows:,} rows"
-        kept = table.na if table.has_missing or table.na != MISSING else ()
-        remark = Remark(
-            f"{said}, far from its other values: if it stands for a missing one, {option('na', [*kept, word], most=None)} "
-            "reads it so"
-        )
+        held = number_text(odd), int(np.count_nonzero(column.values == odd))
+        remark = _may_be_missing(column, table, *held, "far from its other values")
+    elif column.kind == "text" and table.format == "csv" and UNKNOWN in column.levels and column.problem is None:
+        held = UNKNOWN, int(np.count_nonzero(column.values == column.levels.index(UNKNOWN)))
+        remark = _may_be_missing(column, table, *held, "a category like the others")
     elif text.kind == "number" and (way := _dates_like(column.values)):
         remark = Remark(f"column {column.name!r} looks like dates {way}")
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):

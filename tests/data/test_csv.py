@@ -660,3 +660,12 @@ def test_a_first_row_that_may_belong_to_the_header_is_told(csv):
     with pytest.raises(kerntest.errors.DataError) as caught:
         check_usable(read_table(csv("a,b\n1,2\ncm,kg\n" + "1,2\n3,4\n" * 9)))
     assert "header" not in caught.value.hint
+
+
+def test_a_question_mark_among_categories_may_stand_for_a_missing_value(csv):
+    text = "a,b\n" + "1,?\n2,x\n" * 3 + "3,y\n"
+    (told,) = read_table(csv(text)).warnings
+    assert told.removeprefix("a.csv: ") == (
+        "column 'b' holds ? in 3 of 7 rows, a category like the others: if it stands for a missing one, na='?' reads it so"
+    )
+    assert not read_table(csv(text), na="?").warnings
