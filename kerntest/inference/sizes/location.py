@@ -59,6 +59,10 @@ STREAM = 8
 GUESS, ROUNDS, NEAR_ENOUGH = 3.0, 6, 0.06
 # Squares of shifts that are tried one after another are at most so many times as large or small; a power that says nothing.
 FARTHEST, NEARLY_SURE = 3.0, 0.975
+# So many columns, of a shift of which the square of MMD is above such a share of the largest, are tried with so few relabellings.
+COLUMNS, SEEN, FEW_RELABELLINGS = 8, 1e-9, 60
+# The search for shares of values that many rows share: halvings, and a slope beyond which all rows have the largest one.
+TILTINGS, STEEPEST = 30, 1e6
 # No relabelling changes what varies less than this, in units of the largest value.
 UNCHANGED = 1e-12
 
@@ -163,24 +167,27 @@ def smallest_shift(
 ) -> SmallestShift | None:
     """Return the smallest shift of one column that a test of so many rows finds with power 0.8, or None where there is none.
 
-    Of the column in which `measure` sees it least. A part of the rows is moved, by shifts that are as many standard errors
-    there. Cost: O(F (s^2 p + R b^2)) time for s <= 800 rows in b <= 200 blocks.
+    Of the few columns in which `measure` sees it least that in which the test does. A part of the rows is moved, by shifts
+    that are as many standard errors there. Cost: O(F (s^2 p + R b^2)) time for s <= 800 rows in b <= 200 blocks.
     """
-    column = least_seen(squared_mmds(measure, rows, 1.0, FEWEST)) if rows.numeric_names else None
-    if column is None:
+    squares = squared_mmds(measure, rows, 1.0, FEWEST) if rows.numeric_names else np.empty(0)
+    if least_seen(squares) is None:
         return None
-    part = _part(rows, sizes, options.seed)
-    (n_x, n_y), spread = part.sizes, float(deviations_within(rows)[column])
-    error = math.sqrt(1.0 / n_x + 1.0 / n_y)
+    part, spreads = _part(rows, sizes, options.seed), deviations_within(rows)
+    error = math.sqrt(1.0 / part.sizes[0] + 1.0 / part.sizes[1])
+    guess = GUESS * error * len(rows.numeric_names) ** 0.25
     # So small products are slower on several threads.
     with one_blas_thread():
         test = MovedTest(part, family, options, alpha)
-        guess = GUESS * spread * error * len(rows.numeric_names) ** 0.25
-        by = None if test.reached is None else _reached(lambda by: test.power(column, by), guess, alpha)
+        if test.reached is None:
+            return None
+        seen = [column for column in np.argsort(squares).tolist() if squares[column] > SEEN * squares.max()]
+        column = min(seen[:COLUMNS], key=lambda one: test.scored(one, guess * spreads[one]))
+        by = _reached(lambda by: test.power(column, by), guess * float(spreads[column]), alpha)
     if by is None:
         return None
-    deviations = test.mean_shift(column, by) / spread * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
-    return SmallestShift(deviations, rows.numeric_names[column], POWER)
+    deviations = test.mean_shift(column, by) / spreads[column] * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
+    return SmallestShift(float(deviations), rows.numeric_names[column], POWER)
 
 
 def _relabellings(alpha: float) -> int:
@@ -245,29 +252,48 @@ class MovedTest:
 
     def power(self, column: int, by: float) -> float:
         """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
-        there = self.shifted(column, by)
-        alike = self._alike(there)
-        in_x = self.within if alike else _forms(self.of_x, self._summed(there, there), self.of_x)[0]
-        (between,) = _forms(self.of_x, self._summed(there, self.points), self.of_y)
-        scored = self.score((in_x + self.in_y - 2.0 * between)[self.seen])
+        scored = self._scores(column, by, slice(None))
         return float(np.mean(scored > (math.inf if self.reached is None else self.reached)))
 
-    def shifted(self, column: int, by: float) -> Points:
-        """Return the rows moved in a column by as much on average; values that many rows share stay among these values.
+    def scored(self, column: int, by: float) -> float:
+        """Return the mean score of a few relabellings once their rows of X are moved in a column."""
+        return float(np.mean(self._scores(column, by, slice(0, FEW_RELABELLINGS))))
 
-        Else narrow kernels would see that ties are broken, which no real shift does.
+    def _scores(self, column: int, by: float, some: slice) -> Array:
+        there, of_x = self.shifted(column, by), self.of_x[some]
+        alike = self._alike(there)
+        in_x = self.within[:, some] if alike else _forms(of_x, self._summed(there, there), of_x)[0]
+        (between,) = _forms(of_x, self._summed(there, self.points), self.of_y[some])
+        return np.asarray(self.score((in_x + self.in_y[:, some] - 2.0 * between)[self.seen]))
+
+    def shifted(self, column: int, by: float) -> Points:
+        """Return the rows moved in a column by as much on average; of values that many rows share the shares change.
+
+        Else narrow kernels would see that ties are broken, or that a rare value is common, which no real shift does: shares
+        p_k of values v_k become as p_k exp(t v_k), and rows keep their order.
         """
         values = self.points.numeric[:, column]
         # Asked for counts too, it does not load numpy.ma: 13 ms of a small test.
-        levels, _ = np.unique(values, return_counts=True)
+        levels, places, counts = np.unique(values, return_inverse=True, return_counts=True)
         if len(levels) > TIED * len(values):
             return moved(self.points, column, by)
-        target = np.minimum(values + by, levels[-1])
-        above = np.minimum(np.searchsorted(levels, target), len(levels) - 1)
-        high, low = levels[above], levels[np.maximum(above - 1, 0)]
-        share = np.divide(target - low, high - low, out=np.ones_like(target), where=high > low)
+        shares, away = counts / len(values), (levels - levels.mean()) / (levels[-1] - levels[0] or 1.0)
+
+        def tilted(t: float) -> Array:
+            weights = shares * np.exp(t * (away - away.max()))
+            return np.asarray(weights / weights.sum())
+
+        low, high, wanted = 0.0, 1.0, float(shares @ levels) + by
+        while tilted(high) @ levels < wanted and high < STEEPEST:
+            low, high = high, 2.0 * high
+        for _ in range(TILTINGS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if tilted(middle) @ levels >= wanted else (middle, high)
+        # The rank of each row, drawn among those of its value.
+        ranks = (np.cumsum(shares) - shares)[places] + self.draws * shares[places]
+        above = np.minimum(np.searchsorted(np.cumsum(tilted(high)), ranks, side="right"), len(levels) - 1)
         numeric = self.points.numeric.copy()
-        numeric[:, column] = np.where(self.draws < share, high, low)
+        numeric[:, column] = levels[above]
         return Points(numeric, self.points.codes)
 
     def mean_shift(self, column: int, by: float) -> float:
