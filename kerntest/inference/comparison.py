@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
-from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows
+from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows, strata_in_time
 from kerntest.data.diagnostics.misleading import telling_apart, two_sample_warnings
 from kerntest.data.facts import TableFacts, lone_values
 from kerntest.dataclass import dataclass
@@ -156,6 +156,8 @@ class Comparison:
             pairs = zip(tables.tables, tables.read, strict=True)
             told = (text for some, read in pairs for text in clusters_in_time(some.columns, read, cluster))
             dependent = tuple(islice(told, 1))
+        elif verdict.p_value <= options.alpha and (strata := self.reading.strata) is not None:
+            dependent = tuple(strata_in_time(used, tables.read, strata, self.same))
         facts, names = (
             [TableFacts.of(table) for table in tables.tables],
             (*pooled.numeric_names, *pooled.category_names),

@@ -171,7 +171,7 @@ def test_groups_of_one_table_are_told_of_cases_that_are_not_tested_and_of_those_
     changing = apart.assign(side=np.where((np.arange(320) < 40) & (np.arange(320) % 8 < 2), "u", apart.side))
     (text,) = [one for one in mmd_test(changing, by="side", columns="wage,hours").warnings if told in one]
     whole = "hsic_test(data, x_columns='side', y_columns='wage,hours', cluster='person') asks the same of whole cases"
-    assert text == f"{told}{whole}; strata='person' asks what differs within one case"
+    assert text == f"{told}{whole}; strata='person' asks what differs within one case, if its rows follow no time"
     with pytest.raises(DataError, match="rows in both tables") as caught:
         mmd_test(changing, by="side", columns="wage,hours", cluster="person")
     assert whole in str(caught.value.hint)
@@ -375,3 +375,43 @@ def test_a_text_of_many_values_that_is_learned_from_may_name_cases_and_a_value_o
     table = pd.DataFrame({"cause": cause, "dead": np.where(dead, "yes", "no"), "y": dead + rng.normal(size=600)})
     assert named(table, x=["dead"], y=["y"]) is None
     assert not [one for one in mmd_test(table, by="dead", columns="y").warnings if "cause" in one]
+
+
+def test_strata_whose_rows_follow_each_other_in_time_are_told():
+    rng = np.random.default_rng(8)
+    table = panel(60, 10)
+    # A side that persons keep for some years, of levels that they keep, too.
+    stays = rng.random((60, 10)) < 0.8
+    drawn = rng.integers(0, 2, (60, 10))
+    for year in range(1, 10):
+        drawn[:, year] = np.where(stays[:, year], drawn[:, year - 1], drawn[:, year])
+    walk = np.cumsum(rng.normal(size=(60, 10)), axis=1).ravel()
+    told = "within 'person' neighbouring rows are of one group and alike in 'walk'"
+    moved = table.assign(side=drawn.ravel(), walk=walk + 2.0 * drawn.ravel())
+    options = {"by": "side", "columns": "walk,hours", "strata": "person"}
+    (text,) = [one for one in mmd_test(moved, **options).warnings if told in one]
+    assert "cluster='person'" in text
+    assert [one for one in mmd_test(moved.iloc[rng.permutation(600)], **options).warnings if "rows are" in one] == []
+    # What differs is no order, in a table that is sorted by its groups, nor is a side that is drawn row by row.
+    noise = table.assign(side=np.tile([0] * 5 + [1] * 5, 60), walk=rng.normal(size=600))
+    noise["walk"] += noise.side
+    by_row = table.assign(side=rng.integers(0, 2, 600))
+    by_row["walk"] = walk + 2.0 * by_row.side
+    for some in (noise, noise.sort_values("side", kind="stable"), by_row):
+        found = mmd_test(some, **options)
+        assert found.reject
+        assert not [one for one in found.warnings if told in one]
+
+
+def test_numbers_that_follow_from_others_name_no_cases():
+    rng = np.random.default_rng(9)
+    years = rng.integers(0, 40, 700)
+    works = rng.random(700) < 1.0 / (1.0 + np.exp(2.0 - 0.1 * years))
+    table = pd.DataFrame({"years": years, "squared": years**2, "works": np.where(works, "yes", "no")})
+    table["u"], table["hours"] = rng.normal(size=700), np.where(works, rng.integers(1, 300, 700), 0)
+    for columns in ("years,u", "squared,u", "u"):
+        for found in (
+            train_svm(table, "works", columns=columns, test_fraction=0.3),
+            mmd_test(table, by="works", columns=columns, alpha=0.9),
+        ):
+            assert not [one for one in found.warnings if "rows with the same" in one]

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 # Cases that a column must name at least, and one that is called so, and rows of each on average.
 FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE = 10, 5, 2.0
-# Where a column never changes within a case, so many cases, in whose order it changes so often at least as by chance; texts
-# of so many with so few rows may be cases rather than kinds.
-FEWEST_FIXED, CHANGES, FEW_OF_CASE = 20, 0.5, 20
+# Where a column never changes within a case, so many cases, in whose order it changes such a share of as often as by chance, and
+# so often, at least; texts of so many with so few rows may be cases rather than kinds.
+FEWEST_FIXED, CHANGES, FEWEST_CHANGES, FEW_OF_CASE = 20, 0.5, 3, 20
 # What a column of cases is called, as a word of its name.
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
@@ -178,7 +178,10 @@ def _fixed(column: Column, levels: NDArray[np.intp], others: Sequence[Column]) -
         _, sizes = np.unique(of_cases, return_counts=True)
         # Neither another name of the cases nor parts of their order are properties of them.
         by_chance = (count - 1) * (1.0 - float(sizes @ (sizes - 1)) / (count * (count - 1)))
-        in_order = not column.is_category and np.count_nonzero(np.diff(of_cases)) < CHANGES * by_chance
+        steps = np.diff(of_cases)
+        one_way = not other.is_category and abs(int(np.sign(steps).sum())) == np.count_nonzero(steps)
+        few = np.count_nonzero(steps) < max(CHANGES * by_chance, FEWEST_CHANGES)
+        in_order = not column.is_category and (few or one_way)
         if len(sizes) > 1 and not in_order and not (other.is_category and 2 * len(sizes) > count):
             found.add(other.name)
     return found

@@ -37,7 +37,7 @@ def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
     """Return which test of two samples that share cases answers which question, that of whole cases first."""
     whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
     whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
-    return f"{whole} asks the same of whole cases; {option('strata', [name])} asks what differs within one case"
+    return f"{whole} asks the same of whole cases; {option('strata', [name])} asks what differs within one case, if its rows follow no time"
 
 
 def counters(columns: Iterable[Column]) -> list[str]:
@@ -144,6 +144,55 @@ def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> I
             f"{cluster!r} tells the time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
             f"takes them for independent, and the p-value is far too small; {option('time-series', True)} of hsic tests series"
         )
+
+
+def strata_in_time(
+    used: Sequence[Table], read: Sequence[Table], strata: str, same: Callable[[str], str] | None
+) -> Iterator[str]:
+    """Yield a warning where rows of two groups of one table follow each other within strata, in what is compared and in the group.
+
+    What is compared is looked at within the groups: where these differ, rows of one are alike.
+    """
+    whole = read[0].whole
+    if whole is None or whole is not read[1].whole or same is None:
+        return
+    numbers = np.concatenate([one.numbers() for one in used])
+    order = np.argsort(numbers)
+    _, stratum, _ = np.unique(
+        whole[strata].values[whole.places_of(numbers[order])], return_inverse=True, return_counts=True
+    )
+    group = np.repeat([0, 1], [one.n_rows for one in used])[order]
+    if not _follow_within(group.astype(np.float64), stratum):
+        return
+    columns = ((one.name, np.concatenate([some[one.name].values for some in used])[order]) for one in used[0].columns)
+    alike = [
+        name
+        for name, values in columns
+        if not used[0][name].is_category and _follow_within(values, 2 * stratum + group)
+    ]
+    if alike:
+        yield (
+            f"within {strata!r} neighbouring rows are of one group and alike in {listed(list(map(repr, alike)))}: if they follow "
+            f"each other in time they do not change places, and the p-value is far too small; {same(strata)} relabels whole cases"
+        )
+
+
+def _follow_within(values: Values, groups: NDArray[np.intp]) -> bool:
+    """Say whether residuals from the means of groups are correlated with the next one of their group, beyond chance.
+
+    In a group of m independent rows the correlation is -1 / m of their variance on average.
+    """
+    order = np.argsort(groups, kind="stable")
+    values, groups = values[order].astype(np.float64), groups[order]
+    sizes = np.bincount(groups)
+    rest = values - (np.bincount(groups, weights=values) / np.maximum(sizes, 1))[groups]
+    next_to, total = groups[1:] == groups[:-1], float(rest @ rest)
+    pairs = int(np.count_nonzero(next_to))
+    if pairs < FEWEST_ROWS_IN_SERIES or total == 0.0:
+        return False
+    found = float((rest[1:] * rest[:-1])[next_to].sum()) / total
+    by_chance = -float((1.0 / sizes[groups[1:]])[next_to].sum()) / pairs
+    return (found - by_chance) * math.sqrt(pairs) > IN_TIME
 
 
 def order_warnings(
