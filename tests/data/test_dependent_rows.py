@@ -270,6 +270,12 @@ def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
     assert found.reject
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
     assert "in 'level' of " in text
+    assert "column 'stretch': cluster='stretch' relabels" in text
+    # Where groups change from row to row no stretch is of one.
+    level["odd"], level["level"] = level.year % 2, level.level + 3.0 * (level.year % 2)
+    found = mmd_test(level.assign(level=np.cumsum(np.ones(60)) + 30.0 * level.odd), by="odd", columns="level")
+    (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
+    assert "column 'stretch': hsic_test(data, x_columns='odd', y_columns='level', cluster='stretch')" in text
 
 
 def shuffled(table, seed=0):

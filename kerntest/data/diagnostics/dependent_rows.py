@@ -88,10 +88,16 @@ def dependent_rows(
         in_order = [(one, of) for one, of in some if in_time(of)]
         alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(one.columns, of))]
         if alike:
-            told = (
-                f"number stretches of rows{', differently in each file,' if same is None else ''} in a column 'stretch'"
+            told, way = (
+                f"number stretches of rows{', differently in each file,' * (same is None)} in a column 'stretch'",
+                "",
             )
-            way_out = f"{told}: {option('cluster', ['stretch'])} relabels them together"
+            if same is not None:
+                # Stretches of one group are long, and begin and end.
+                sizes = [one.n_rows for one in tables]
+                group = np.repeat([0, 1], sizes)[np.argsort(_numbers(tables))]
+                way = same("stretch") if np.count_nonzero(np.diff(group)) * LONG_STRETCH > 2 * min(sizes) else ""
+            way_out = f"{told}: {way or option('cluster', ['stretch'])} relabels them together"
             yield series_warning(
                 list(dict.fromkeys(name for name, _ in alike)), way_out, listed([one for _, one in alike])
             )
@@ -156,7 +162,7 @@ def strata_in_time(
     whole = read[0].whole
     if whole is None or whole is not read[1].whole or same is None:
         return
-    numbers = np.concatenate([one.numbers() for one in used])
+    numbers = _numbers(used)
     order = np.argsort(numbers)
     _, stratum, _ = np.unique(
         whole[strata].values[whole.places_of(numbers[order])], return_inverse=True, return_counts=True
@@ -175,6 +181,10 @@ def strata_in_time(
             f"within {strata!r} neighbouring rows are of one group and alike in {listed(list(map(repr, alike)))}: if they follow "
             f"each other in time they do not change places, and the p-value is far too small; {same(strata)} relabels whole cases"
         )
+
+
+def _numbers(tables: Sequence[Table]) -> NDArray[np.int64]:
+    return np.concatenate([one.numbers() for one in tables])
 
 
 def _follow_within(values: Values, groups: NDArray[np.intp]) -> bool:
