@@ -307,7 +307,10 @@ def _dressed_forms(
     for index, one in dressed.items():
         weights[one.unit] += int(counts[index])
     few = len(column.levels) <= FEW_SIZES and _OFTEN * len(column.levels) <= int(counts.sum())
-    if not worn or (few and all(one.unit and not one.is_currency for one in worn)):
+    # Nor where one of a few categories, such as $25000 or more, is all that is written so.
+    if not worn or (
+        few and (all(one.unit and not one.is_currency for one in worn) or 2 * len(worn) < len(column.levels))
+    ):
         return []
     if len(weights) > 1 and (
         all(one.is_code for one in worn) or len(weights) > _MOST_UNITS or 2 * len(weights) > len(worn)

@@ -398,3 +398,11 @@ def test_constant_columns_become_zero(value):
     scaled, mean, scale = standardize(np.full((7, 2), value))
     np.testing.assert_array_equal([*scaled, mean, scale], [[0, 0]] * 7 + [[value, value], [1, 1]])
     assert [part.shape for part in standardize(np.empty((5, 0)))] == [(5, 0), (0,), (0,)]
+
+
+def test_one_of_a_few_categories_that_is_written_as_an_amount_makes_no_numbers_of_them(tmp_path):
+    classes = ["$25000 or more"] * 60 + ["$10000 - 14999"] * 20 + ["lt $1000"] * 10 + ["$15000 - 19999"] * 10
+    path = tmp_path / "income.csv"
+    path.write_text("income,k\n" + "".join(f"{one},{k}\n" for k, one in enumerate(classes)))
+    column = read_table(path)["income"]
+    assert (column.kind, column.problem, len(column.levels)) == ("text", None, 4)
