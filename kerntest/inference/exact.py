@@ -124,11 +124,16 @@ class RunOfTest:
         """Refuse random permutations of two variables whose matrices are too large to be held."""
         n, instead = dense or (len(sides[0][0]), "")
         count = sum(len(kernels) for _, kernels in sides)
-        most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
+        allowed = engines.allowed_bytes(8 * DENSE_ENTRIES)
+        most = math.isqrt(allowed // (8 * count))
         if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
+            names = ["gaussian" if points.numeric.shape[1] else "hamming" for points, _ in sides]
+            ways = [option(f"kernel-{side}", name) for side, name in zip("xy", names, strict=True)]
+            single = f"; or take one kernel for each side: {' '.join([*ways, option('bandwidth', 'median')])}"
+            fits = count > len(sides) and n <= math.isqrt(allowed // (8 * len(sides)))
             raise UndecidedError(
                 f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
-                hint=f"{instead} has no such limit" + ("; or name one kernel for each side" if count > 2 else ""),
+                hint=f"{instead} has no such limit{single if fits else ''}",
                 code="undecided.memory",
             )
 

@@ -400,6 +400,16 @@ def test_panels_have_no_limit_of_memory(monkeypatch):
     ) as caught:
         hsic_test(table.iloc[1:], x_columns="value", y_columns="other", cluster="who")
     assert "a test of clusters of one size has no such limit" in caught.value.hint
+    # What is offered besides is room enough.
+    monkeypatch.setattr(exact, "DENSE_ENTRIES", 2 * 120**2)
+    table["kind"] = np.resize([*"abc"], len(table))
+    columns = {"x_columns": "kind", "y_columns": "other", "cluster": "who"}
+    with pytest.raises(UndecidedError) as caught:
+        hsic_test(table.iloc[1:], **columns)
+    offered = "one kernel for each side: kernel_x='hamming', kernel_y='gaussian', bandwidth='median'"
+    assert offered.replace(", ", " ") in caught.value.hint.replace(", ", " ")
+    one = {"kernel_x": "hamming", "kernel_y": "gaussian", "bandwidth": "median"}
+    assert hsic_test(table.iloc[1:], **columns, **one).p_value > 0
 
 
 def test_clusters_that_are_alike_on_one_side_decide_nothing():
