@@ -421,3 +421,47 @@ def test_numbers_that_follow_from_others_name_no_cases():
             mmd_test(table, by="works", columns=columns, alpha=0.9),
         ):
             assert not [one for one in found.warnings if "rows with the same" in one]
+
+
+def test_cases_that_no_column_names_are_told_by_what_stays_the_same_in_them():
+    rng = np.random.default_rng(12)
+    plan, level = (np.repeat(one, 5) for one in (rng.integers(0, 6, 200), rng.normal(size=200)))
+    table = pd.DataFrame({"plan": plan, "visits": level + rng.normal(size=1000)})
+    told = (
+        "neighbouring rows are alike in 'plan', 'visits': if the rows are a series in time, or several are of one case"
+    )
+
+    def warned(data, **options):
+        return [one for one in hsic_test(data, x_columns="plan", y_columns="visits", **options).warnings if told in one]
+
+    (warning,) = warned(table)
+    assert "number the cases in a column 'case': cluster='case' relabels them together" in warning
+    numbered = table.assign(case=np.repeat(np.arange(200), 5))
+    assert hsic_test(table, x_columns="plan", y_columns="visits").reject
+    assert not hsic_test(numbered, x_columns="plan", y_columns="visits", cluster="case").reject
+    # Rows in no order tell nothing, and in a sorted table groups of rows that are alike say nothing of cases.
+    assert not warned(table.sample(frac=1.0, random_state=0))
+    dependent = table.assign(visits=plan + rng.normal(size=1000))
+    for order in (["plan"], ["visits"], ["plan", "visits"]):
+        assert not warned(dependent.sort_values(order))
+        assert hsic_test(dependent.sort_values(order), x_columns="plan", y_columns="visits").reject
+
+
+def test_what_neither_side_holds_tells_cases_too_and_groups_pairs_and_learners_say_so():
+    rng = np.random.default_rng(12)
+    plan, level = (np.repeat(one, 5, axis=0) for one in (rng.integers(0, 6, 200), rng.normal(size=(200, 2))))
+    wage, visits = (level + 0.7 * rng.normal(size=level.shape)).T
+    arm = np.where(np.repeat(rng.random(200) < 0.5, 5), "a", "b")
+    table = pd.DataFrame({"plan": plan, "arm": arm, "wage": wage, "visits": visits + wage + 0.5 * (arm == "a")})
+    stays = "neighbouring rows are alike in 'wage', 'visits' where 'plan' stays the same"
+    assert any(stays in one for one in hsic_test(table, x_columns="wage", y_columns="visits").warnings)
+    assert any(stays in one for one in hsic_pairs(table, columns="wage,visits").warnings)
+    grouped = mmd_test(table, by="arm", columns="visits").warnings
+    assert any("alike in 'visits' where 'plan' stays the same" in one and "cluster='case'" in one for one in grouped)
+    learned = "if several are of one case, number the cases in a column 'case': cluster='case' keeps them together"
+    model = train_ridge(table, target="visits", columns=["wage"])
+    assert any(learned in one for one in model.warnings)
+    assert not any(
+        "neighbouring" in one
+        for one in train_ridge(table.sample(frac=1.0, random_state=0), target="visits", columns=["wage"]).warnings
+    )

@@ -11,12 +11,14 @@ A column of texts or of numbers may name cases if it has several rows of each va
 
 Of others that matters which some column, or the sample, never changes within: then rows are drawn, or treated, by cases. Rows
 of a case are alike in other columns, those of the next number not as much: not so where the order of numbers means something.
+Where no column names them, neighbouring rows in which one stays the same may be a case.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +38,8 @@ FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE = 10, 5, 2.0
 # Where a column never changes within a case, so many cases, in whose order it changes such a share of as often as by chance, and
 # so often, at least; texts of so many with so few rows may be cases rather than kinds.
 FEWEST_FIXED, CHANGES, FEWEST_CHANGES, FEW_OF_CASE = 20, 0.5, 3, 20
+# Values of a column that stays the same within unnamed cases come back, in so many of them on average.
+COME_BACK = 1.5
 # What a column of cases is called, as a word of its name.
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
@@ -47,8 +51,8 @@ CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 IMPROBABLE, RARE, ALIKE = 1e-3, 0.02, 0.2
 # else if they make the variance of a difference so many times as large as it is of independent rows (Moulton 1986).
 INFLATED = 1.3
-# Of numbers, two cases next to each other share less than this of the variance between cases.
-SHARED_WITH_NEXT = 0.75
+# Of numbers, two cases next to each other share less than this of the variance between cases, and so of unnamed ones.
+SHARED_WITH_NEXT, SHARED_UNNAMED = 0.75, 0.6
 # Whole numbers within these are years.
 YEARS = 1500.0, 2200.0
 # Rows that are looked at, and of these first.
@@ -107,7 +111,8 @@ def case_columns(
             # Levels of one column within those of another are no wonder unless these name cases.
             some = [one for one in others if sure or divided or many or not one.is_category or one.name in fixed]
             most = RARE if sure else IMPROBABLE
-            alike = dict(_alike(column, levels, some, most, in_order=number and not told_apart))
+            in_order = number and not told_apart
+            alike = dict(_alike(column, levels, some, most, SHARED_WITH_NEXT if in_order else math.inf))
             # What is tested itself is the same in all rows of a case.
             if apart is not None and column.name in used and (alike or told_apart or (sure and not number)):
                 alike[column.name] = 1.0
@@ -120,6 +125,48 @@ def case_column(table: Table, x: Sequence[Column], y: Sequence[Column]) -> Colum
     """Return the first column that names cases of which a test of x against y takes far too few for many rows."""
     sides = [[column.name for column in side] for side in (x, y)]
     return next((one.column for one in case_columns(table, [*x, *y]) if one.inflate(*sides)), None)
+
+
+def unnamed_cases(table: Table, columns: Sequence[Column], sorts: set[str]) -> Iterator[Cases]:
+    """Yield columns of a table which neighbours of one case have alike, although values come back: not those it is sorted by.
+
+    Rows of a case are alike in other columns beyond what all rows of that value share.
+    """
+    first = np.arange(min(table.n_rows, MOST_ROWS))
+    looked = [one.take(first) for one in columns if one.name not in sorts and (one.is_category or not runs(one))]
+    plain = [one.take(first) for one in table.columns if one.problem is None and one.name not in sorts]
+    for column in plain:
+        present = ~column.missing
+        changes = np.diff(column.values[present]) != 0
+        count = np.count_nonzero(changes) + 1
+        if not FEWEST_FIXED <= count <= len(changes) / FEWEST_OF_CASE or (not column.is_category and runs(column)):
+            continue
+        _, levels, sizes = np.unique(column.values[present], return_inverse=True, return_counts=True)
+        by_chance = len(changes) * (1.0 - float(sizes @ (sizes - 1)) / (len(levels) * (len(levels) - 1)))
+        cases = np.concatenate([[0], np.cumsum(changes)])
+        rows = np.bincount(cases)
+        size = float(rows @ rows) / len(cases)
+        if count < COME_BACK * len(sizes) or count - 1 > CHANGES * by_chance or size > FEW_OF_CASE:
+            continue
+        beyond = [_beyond(one, present, levels) for one in looked if one.name != column.name]
+        alike = dict(_alike(column, cases, beyond, IMPROBABLE, SHARED_UNNAMED))
+        if any(one.name == column.name for one in looked):
+            alike[column.name] = 1.0
+        if alike:
+            yield Cases(column, False, size, alike, {column.name})
+
+
+def _beyond(column: Column, rows: NDArray[np.bool_], levels: NDArray[np.intp]) -> Column:
+    """Return what numbers, or whether a row is of the level of most rows, are beyond the means of levels of some rows."""
+    values, present = column.values.astype(np.float64), ~column.missing
+    if column.is_category and present.any():
+        values = (values == np.bincount(column.values[present]).argmax()).astype(np.float64)
+    both = np.flatnonzero(present & rows)
+    of = np.zeros(len(values), dtype=np.intp)
+    of[rows] = levels
+    rest, of = np.full(len(values), np.nan), of[both]
+    rest[both] = values[both] - (np.bincount(of, weights=values[both]) / np.maximum(np.bincount(of), 1))[of]
+    return replace(column, kind="number", values=rest, levels=())
 
 
 def runs(column: Column) -> bool:
@@ -222,7 +269,7 @@ def _tells_rows_apart(
 
 
 def _alike(
-    column: Column, levels: NDArray[np.intp], measured: Sequence[Column], most: float, *, in_order: bool
+    column: Column, levels: NDArray[np.intp], measured: Sequence[Column], most: float, shared: float
 ) -> Iterator[tuple[str, float]]:
     """Yield the names of the columns in which rows of one case are alike, with the share of the variance between cases."""
     for one in measured:
@@ -239,7 +286,7 @@ def _alike(
         if p_value * len(measured) >= most:
             continue
         # Of cases whose order says nothing, two next to each other share half of the variance between cases.
-        if not in_order or explained(places // 2, values)[0] < SHARED_WITH_NEXT * beyond:
+        if explained(places // 2, values)[0] < shared * beyond:
             yield one.name, beyond
 
 

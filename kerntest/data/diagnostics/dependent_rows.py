@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.data.column_types import as_text
-from kerntest.data.diagnostics.cases import IMPROBABLE, case_column, case_columns, explained, runs, within_years
+from kerntest.data.diagnostics.cases import (
+    IMPROBABLE,
+    case_column,
+    case_columns,
+    explained,
+    runs,
+    unnamed_cases,
+    within_years,
+)
 from kerntest.data.diagnostics.misleading import COUNTS, left_out_with
 from kerntest.data.facts import NumberFacts, counts_rows
+from kerntest.data.table import Column
 from kerntest.errors import either, listed, option, rows_alike
 
 if TYPE_CHECKING:
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.diagnostics.cases import Cases
     from kerntest.data.diagnostics.copies import Values
-    from kerntest.data.table import Column, Table
+    from kerntest.data.table import Table
 
 
 def cases_warning(name: str, way_out: str = "") -> str:
@@ -54,6 +64,8 @@ FEWEST_ROWS_IN_SERIES, FEWEST_IN_TIME = 30, 15
 LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
 # Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
+# What gives cases a name.
+NUMBERED = "number the cases in a column 'case'"
 # The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
 UNIT_ROOT = -2.57
 # So many steps of a series of years have one gap at most.
@@ -98,10 +110,10 @@ def dependent_rows(
                 group = np.repeat([0, 1], sizes)[np.argsort(_numbers(tables))]
                 way = same("stretch") if np.count_nonzero(np.diff(group)) * LONG_STRETCH > 2 * min(sizes) else ""
             way_out = f"{told}: {way or option('cluster', ['stretch'])} relabels them together"
-            yield series_warning(
-                list(dict.fromkeys(name for name, _ in alike)), way_out, listed([one for _, one in alike])
-            )
+            where = f" of {listed([one for _, one in alike])}"
+            yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
             return
+    yield from islice(_groups_of_unnamed_cases(read, tables, same), 1)
 
 
 def _apart(name: str, tables: Sequence[Table]) -> float:
@@ -183,6 +195,24 @@ def strata_in_time(
         )
 
 
+def _groups_of_unnamed_cases(
+    read: Sequence[Table], tables: Sequence[Table], same: Callable[[str], str] | None
+) -> Iterator[str]:
+    """Yield the warning of two groups of a table that cases without a name are in as a whole, or nearly."""
+    table = read[0].whole
+    if table is None or table is not read[1].whole or same is None:
+        return
+    numbers, values = _numbers(tables), np.full(table.n_rows, np.nan)
+    values[table.places_of(numbers)] = np.repeat([0.0, 1.0], [one.n_rows for one in tables])
+    group = Column("", "number", values)
+    whole = replace(table, columns=(*table.columns, group))
+    tested = [table[name] for name in tables[0].names if name in table.names]
+    for (_, y), stays in of_unnamed_cases(whole, [*tested, group], [([group.name], [one.name]) for one in tested]):
+        yield series_warning(
+            [y], f"{NUMBERED}: {same('case')} relabels them together", stays or " where the group stays the same"
+        )
+
+
 def _numbers(tables: Sequence[Table]) -> NDArray[np.int64]:
     return np.concatenate([one.numbers() for one in tables])
 
@@ -220,6 +250,13 @@ def order_warnings(
         told = [cases_warning(cases.name)]
     elif named:
         told = [series_warning(named, f"{option('time-series', True)} tests series")]
+    elif rejects:
+        pair = sides[0][0].names, sides[1][0].names
+        columns = [column for side, _ in sides for column in side.columns]
+        told = [
+            series_warning(names, f"{NUMBERED}: {option('cluster', ['case'])} relabels them together", stays)
+            for names, stays in islice(of_unnamed_cases(sides[0][1], columns, [pair]), 1)
+        ]
     return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
 
 
@@ -249,6 +286,12 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
         if testable is not None:
             way_out = f"{tested(testable, option('time-series', True))} tests series"
         yield series_warning(list(dict.fromkeys(chain.from_iterable(in_series))), way_out)
+    elif found:
+        unnamed = of_unnamed_cases(table, columns, [([x], [y]) for x, y in found])
+        for pair, stays in islice(unnamed, 1):
+            yield series_warning(
+                pair, f"{NUMBERED}: {tested(pair, option('cluster', ['case']))} relabels them together", stays
+            )
     yield from counters(column for column in columns if column.name not in series)
 
 
@@ -258,9 +301,25 @@ def series_warning(names: Sequence[str], way_out: str, where: str = "") -> str:
     Two unrelated random walks look dependent to every test that takes rows for independent.
     """
     return (
-        f"neighbouring rows are alike in {listed([repr(name) for name in names])}{where and f' of {where}'}: if the rows are a series in time, or "
+        f"neighbouring rows are alike in {listed([repr(name) for name in names])}{where}: if the rows are a series in time, or "
         f"several are of one case, the p-value is far too small; {way_out}; of each case, keep one row"
     )
+
+
+def of_unnamed_cases(
+    table: Table, columns: Sequence[Column], pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield two columns of a pair of sides that are alike in cases which no column names, and the words for where these are."""
+    if in_time(table):
+        return
+    for cases in unnamed_cases(table, columns, _sorting(table)):
+        for sides in pairs:
+            known = [[name for name in side if name in cases.alike] for side in sides]
+            if not all(known):
+                continue
+            x, y = (max(side, key=lambda name: cases.alike[name]) for side in known)
+            if cases.inflated(cases.alike[x], cases.alike[y]):
+                yield (x, y), "" if cases.column.name in {x, y} else f" where {cases.column.name!r} stays the same"
 
 
 def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None) -> list[str]:

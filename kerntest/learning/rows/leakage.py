@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +13,12 @@ from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics.cases import ALIKE, FEW_OF_CASE, FEWEST_CASES, case_columns
 from kerntest.data.diagnostics.copies import copies_of
 from kerntest.data.diagnostics.dependent_rows import (
+    NUMBERED,
     alike_neighbours,
     are_years,
     follows_time,
     in_time,
+    of_unnamed_cases,
 )
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled
 from kerntest.data.missing import in_tables
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 # A column that alone predicts the target leaves no more of its variance than this, or of each class no more rows.
 UNEXPLAINED = 1e-3
 FEWEST_OF_CLASS, MISPLACED = 5, 0.01
+# What --cluster does.
+TOGETHER = "keeps them together in test parts and folds"
 
 
 def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
@@ -281,6 +286,13 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
         cluster = option("cluster", [cases.name])
         if cases.name in names:
             said += ", and it is learned from, so that scores are of cases that the model knows"
-            yield f"{said}: {cluster} learns without it, and keeps such rows together in test parts and folds"
+            yield f"{said}: {cluster} learns without it, and {TOGETHER}"
         else:
-            yield f"{said}: {cluster} keeps them together in test parts and folds"
+            yield f"{said}: {cluster} {TOGETHER}"
+    elif labelled.cluster is None and not alike:
+        pair = [name for name in names if name not in targets], [*targets]
+        for both, stays in islice(of_unnamed_cases(labelled.read, used, [pair]), 1):
+            yield (
+                f"neighbouring rows are alike in {listed([repr(name) for name in both])}{stays}: if several are of one case, "
+                f"{NUMBERED}: {option('cluster', ['case'])} {TOGETHER}"
+            )
