@@ -231,7 +231,7 @@ def blocks_of(
     if options.transcodes:
         copies = ((name, stack.enter_context(_in_utf8(name, given, options))) for name, given in found.files)
         found = replace(found, files=tuple(copies))
-    return CsvBlocks(shown, found, options, block_bytes)
+    return CsvBlocks(shown, found, options, block_bytes, stack)
 
 
 def located_files(path: str | Path, stack: ExitStack) -> tuple[str, Found]:

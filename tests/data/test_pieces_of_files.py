@@ -1,5 +1,8 @@
 """Files as pieces for many workers: every row is in one of them, once, and tells its line."""
 
+import gc
+import io
+
 import cloudpickle
 import numpy as np
 import pyarrow as pa
@@ -47,3 +50,14 @@ def test_blocks_of_csv_know_their_lines_wherever_they_are(tmp_path):
         _, second = next(pieces), next(pieces)
         block = next(iter(cloudpickle.loads(cloudpickle.dumps(second)).blocks()))
         assert block.table.place(0) == f"line {block.first_row + 2}"
+
+
+def test_a_reader_that_is_left_keeps_no_file_open(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a\n" + "1\n" * 1000)
+    with open_blocks(path, block_bytes=200) as reader:
+        pieces = reader.pieces({"a": "number"}).items
+        kept = [next(pieces) for _ in range(3)]
+    still = [one for one in gc.get_objects() if isinstance(one, io.FileIO) and one.name == str(path) and not one.closed]
+    assert kept
+    assert not still

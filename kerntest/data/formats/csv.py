@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import replace
 from io import BytesIO
 from itertools import product
@@ -27,6 +28,7 @@ from kerntest.errors import DataError, bad_file, listed, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from contextlib import ExitStack
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -284,10 +286,10 @@ class CsvBlocks(BlockReader):
 
     format = "csv"
 
-    def __init__(self, name: str, found: Found, options: CsvOptions, block_bytes: int | None) -> None:
+    def __init__(self, name: str, found: Found, options: CsvOptions, block_bytes: int | None, stack: ExitStack) -> None:
         # What is read here is UTF-8 without comments.
         self.name, self._options = name, replace(options, encoding=None, comment=None)
-        self._block_bytes = block_bytes or _BLOCK_BYTES
+        self._block_bytes, self._stack = block_bytes or _BLOCK_BYTES, stack
         self._files: list[CsvFile] = []
         for shown, location in found.files:
             self._files.append(self._opened(shown, location))
@@ -399,7 +401,8 @@ class CsvBlocks(BlockReader):
         """Yield rows of each file in order, with the lines of the file before them and the bytes of all files read."""
         before = 0
         for file, size in zip(self._files, self._sizes, strict=True):
-            for line, text, done in file.parts(self._block_bytes):
+            # An error keeps who reads alive, and the file open, longer than anybody wants it.
+            for line, text, done in self._stack.enter_context(closing(file.parts(self._block_bytes))):
                 dialect.refuse_not_utf8(file.name, text, line)
                 if dialect.VISIBLE.search(text):
                     rows = _Rows(text, 0, [file], self.names, self.name, self._options)

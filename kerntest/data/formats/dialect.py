@@ -23,7 +23,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, UsageError, bad_file, counted, option, shown_argument, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -295,7 +295,7 @@ class CsvFile:
             stream.read(start)
             yield stream, file
 
-    def parts(self, size: int) -> Iterator[tuple[int, bytes, int]]:
+    def parts(self, size: int) -> Generator[tuple[int, bytes, int]]:
         """Yield the rows in parts of about this size: lines of the file before each, its text, and bytes read so far."""
         with self.opened(self.start) as (stream, stored):
             rest, line = b"", self.n_header_lines
