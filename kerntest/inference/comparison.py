@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kerntest.data.columns import Arranged, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
 from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows, strata_in_time
-from kerntest.data.diagnostics.misleading import telling_apart, two_sample_warnings
+from kerntest.data.diagnostics.misleading import column_of_pairs, telling_apart, two_sample_warnings
 from kerntest.data.facts import TableFacts, lone_values
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
@@ -162,7 +162,9 @@ class Comparison:
             [TableFacts.of(table) for table in tables.tables],
             (*pooled.numeric_names, *pooled.category_names),
         )
-        warnings += (*two_sample_warnings(facts, names), *repeated, *pooled.warnings)
+        whole = [one.with_all_columns() for one in tables.read]
+        of_pairs = column_of_pairs(whole, names) if sample.design is None else None
+        warnings += (*two_sample_warnings(facts, names, of_pairs), *repeated, *pooled.warnings)
         warnings += (*telling_apart(facts, names, (*warnings, *dependent)), *dependent)
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)

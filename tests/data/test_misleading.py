@@ -85,6 +85,35 @@ def test_columns_that_count_or_follow_time(x, y, said):
     assert not warnings or found(*renamed)[0].endswith("leave it out with exclude='row number'")
 
 
+def test_rows_of_which_a_column_may_name_pairs_are_told():
+    n, rng = 40, np.random.default_rng(0)
+    level, order = rng.normal(size=n), rng.permutation(n)
+
+    def told(ids, later=None, **options):
+        later = ids if later is None else later
+        before = pd.DataFrame({"id": ids, "v": level + 0.1 * noise(n)})
+        after = pd.DataFrame({"id": later, "v": level + 0.1 * noise(n, 1)}).iloc[order]
+        return [one for one in mmd_test(before, after, **options).warnings if "'id'" in one]
+
+    paired = (
+        "column 'id' has values that are in both samples, once in each: if rows of one value are of one case, as before and after, "
+        "they are not independent: paired='id' compares each with its own"
+    )
+    names = np.array([f"P{k}" for k in rng.permutation(n)])
+    dates = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n), unit="D")
+    for ids in (names, rng.permutation(10 * n)[:n], dates, np.arange(n)):
+        assert told(ids) == [f"{paired}; else leave it out with exclude='id'"]
+        assert told(ids, columns="v") == [paired]
+        assert told(ids, paired="id") == []
+    # Some have gone, and others come.
+    assert told(names, np.where(np.arange(n) < 10, "Q" + names.astype(object), names))
+    assert not told(names, np.where(np.arange(n) < 30, "Q" + names.astype(object), names))
+    # Measurements, several rows of one, and numbers of the rows that are not used.
+    assert told(level) == told(np.arange(n) // 2, columns="v") == []
+    counted = pd.DataFrame({"row": np.arange(n), "v": level})
+    assert mmd_test(counted, counted.assign(v=noise(n, 2)), columns="v").warnings == ()
+
+
 @pytest.mark.parametrize("method", ["exact", "features"])
 def test_a_second_name_of_the_samples_is_told(method):
     n, code = 660, np.repeat([3.0, 8.0, 5.0], 220)

@@ -100,7 +100,7 @@ def case_columns(
         number = not column.is_category
         told_apart = together and _tells_rows_apart(column, levels, plain, known)
         sure = told_apart or (
-            names and (_called(column.name) or _chosen(levels) or (number and together and _in_order(column)))
+            names and (is_called_so(column.name) or _chosen(levels) or (number and together and _in_order(column)))
         )
         others = [one for one in looked if one.name != column.name]
         fixed = _fixed(column, levels, others) if names and not sure else set[str]()
@@ -179,7 +179,7 @@ def _in_order(column: Column) -> bool:
     return NumberFacts.of(column.values[~column.missing]).counts_cases
 
 
-def _called(name: str) -> bool:
+def is_called_so(name: str) -> bool:
     """Say whether a name is that of a column of cases: id, Subject, patient_id."""
     return CALLED.search(CAMEL.sub("_", name).lower()) is not None
 
@@ -190,7 +190,7 @@ def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
     And whether it is a text or equal numbers stand together, and whether a text or whole numbers but years, which name cases.
     """
     present = column.values[~column.missing]
-    fewest = FEWEST_CALLED if _called(column.name) else FEWEST_CASES
+    fewest = FEWEST_CALLED if is_called_so(column.name) else FEWEST_CASES
     if len(present) < FEWEST_OF_CASE * fewest:
         return None
     changes = int(np.count_nonzero(present[1:] != present[:-1]))

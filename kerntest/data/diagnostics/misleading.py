@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from kerntest.data.diagnostics.cases import is_called_so
 from kerntest.data.diagnostics.copies import in_percent
+from kerntest.data.facts import counts_rows
 from kerntest.data.missing import in_tables
 from kerntest.errors import listed, none_in_common, one_line, option, rows_alike
 
@@ -13,19 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kerntest.data.facts import NumberFacts, TableFacts
-    from kerntest.data.table import Kind
+    from kerntest.data.table import Column, Kind, Table
 
 LARGEST_RATIO = 20
 # Values that no other table has tell it apart with so many rows of each on average, and so many more rows than values: chance
 # would put rows of one value into both.
 ROWS_OF_VALUE, ROWS_BEYOND = 2, 10
 SIGNIFICANT = 0.01
+# Pairs that a column names at least, and its first values, among which most columns have equal ones.
+FEWEST_PAIRS, FIRST_VALUES = 6, 100
 COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 _COUNTS_IN_EACH = COUNTS.replace("its", "in each table its")
 
 
-def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Iterator[str]:
-    """Yield what a reader must know before believing a two-sample test, from facts about two tables of which some columns are used."""
+def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], pairs: str | None = None) -> Iterator[str]:
+    """Yield what a reader must know before believing a two-sample test, from facts about two tables of which some columns are used.
+
+    `pairs` is the column that may name pairs of their rows.
+    """
     (x, y), names = facts, [one_line(one.name) for one in facts]
     dropped = [one.rows - one.used for one in facts]
     p_value = proportions_p_value(dropped[0], x.rows, dropped[1], y.rows)
@@ -43,10 +50,46 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str]) -> Ite
             f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
             "of the smaller one; give it more rows"
         )
-    for name in [name for name in x.numbers if name in used]:
+    if pairs is not None:
+        otherwise = f"; else leave it out with {option('exclude', [pairs])}" if pairs in used else ""
+        yield (
+            f"column {pairs!r} has values that are in both samples, once in each: if rows of one value are of one case, as before "
+            f"and after, they are not independent: {option('paired', [pairs])} compares each with its own{otherwise}"
+        )
+    for name in [name for name in x.numbers if name in used and name != pairs]:
         trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
         if trouble is not None:
             yield left_out_with(name, trouble)
+
+
+def column_of_pairs(tables: Sequence[Table], used: Sequence[str]) -> str | None:
+    """Return the column that may name pairs of rows: each value once in a table, and mostly in the other, too.
+
+    One that only counts the rows, and is not used, is a name of cases if it is called so.
+    """
+    for name in tables[0].names:
+        if any(name not in one.names for one in tables):
+            continue
+        columns = [one[name] for one in tables]
+        x, y = map(_different, columns)
+        if 2 * len(x & y) > max(len(x), len(y), 2 * FEWEST_PAIRS - 1) and (
+            name in used
+            or is_called_so(name)
+            or columns[0].is_category
+            or not counts_rows(columns[0].values[~columns[0].missing])
+        ):
+            return name
+    return None
+
+
+def _different(column: Column) -> set[str] | set[float]:
+    """Return the values of a column of categories, whole numbers or dates; none where some are equal."""
+    values = column.values[~column.missing]
+    named = column.problem is None and (column.is_category or bool((values == values.round()).all()))
+    if not named or len({*values[:FIRST_VALUES].tolist()}) < min(len(values), FIRST_VALUES):
+        return set()
+    found = column.used_levels if column.is_category else {*values.tolist()}
+    return found if len(found) == len(values) else set()
 
 
 def telling_apart(facts: Sequence[TableFacts], used: Sequence[str], told: Sequence[str]) -> Iterator[str]:
