@@ -465,3 +465,20 @@ def test_what_neither_side_holds_tells_cases_too_and_groups_pairs_and_learners_s
         "neighbouring" in one
         for one in train_ridge(table.sample(frac=1.0, random_state=0), target="visits", columns=["wage"]).warnings
     )
+
+
+def test_numbers_in_no_order_that_stand_together_name_cases_in_the_order_of_the_file():
+    rng = np.random.default_rng(13)
+    sizes = rng.integers(4, 30, 60)
+    code, level = np.repeat(rng.permutation(9000)[:60], sizes), np.repeat(rng.normal(size=(60, 2)), sizes, axis=0)
+    x, y = (level + 1.5 * rng.normal(size=level.shape)).T
+    table = pd.DataFrame({"class": code, "x": x, "y": y + 0.5 * x})
+    told = "rows with the same 'class' are alike, and the test takes rows for independent: cluster='class' relabels"
+    assert any(told in one for one in hsic_test(table, x_columns="x", y_columns="y").warnings)
+    assert any(
+        "x_columns='x', y_columns='y', cluster='class'" in one for one in hsic_pairs(table, columns="x,y").warnings
+    )
+    # Ages of which equal ones stand together are no names where neighbouring ones are as alike.
+    grown = pd.DataFrame({"age": code, "x": code / 2000 + rng.normal(size=len(code)), "y": code / 2000 + x})
+    grown = grown.sort_values("age", ascending=False)
+    assert not any("the same 'age'" in one for one in hsic_test(grown, x_columns="x", y_columns="y").warnings)

@@ -11,7 +11,7 @@ A column of texts or of numbers may name cases if it has several rows of each va
 
 Of others that matters which some column, or the sample, never changes within: then rows are drawn, or treated, by cases. Rows
 of a case are alike in other columns, those of the next number not as much: not so where the order of numbers means something.
-Where no column names them, neighbouring rows in which one stays the same may be a case.
+Where no column names them like that, neighbouring rows in which one stays the same may be a case.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE = 10, 5, 2.0
 # Where a column never changes within a case, so many cases, in whose order it changes such a share of as often as by chance, and
 # so often, at least; texts of so many with so few rows may be cases rather than kinds.
 FEWEST_FIXED, CHANGES, FEWEST_CHANGES, FEW_OF_CASE = 20, 0.5, 3, 20
-# Values of a column that stays the same within unnamed cases come back, in so many of them on average.
-COME_BACK = 1.5
+# Of values that stay the same from row to row each stands in so many places on average if it names a case, or comes back.
+ONCE, COME_BACK = 1.05, 1.5
 # What a column of cases is called, as a word of its name.
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
@@ -51,8 +51,8 @@ CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 IMPROBABLE, RARE, ALIKE = 1e-3, 0.02, 0.2
 # else if they make the variance of a difference so many times as large as it is of independent rows (Moulton 1986).
 INFLATED = 1.3
-# Of numbers, two cases next to each other share less than this of the variance between cases, and so of unnamed ones.
-SHARED_WITH_NEXT, SHARED_UNNAMED = 0.75, 0.6
+# Of numbers, two cases next to each other share less than this of the variance between cases, and so in the order of the file.
+SHARED_WITH_NEXT, SHARED_IN_PLACE = 0.75, 0.6
 # Whole numbers within these are years.
 YEARS = 1500.0, 2200.0
 # Rows that are looked at, and of these first.
@@ -127,33 +127,38 @@ def case_column(table: Table, x: Sequence[Column], y: Sequence[Column]) -> Colum
     return next((one.column for one in case_columns(table, [*x, *y]) if one.inflate(*sides)), None)
 
 
-def unnamed_cases(table: Table, columns: Sequence[Column], sorts: set[str]) -> Iterator[Cases]:
-    """Yield columns of a table which neighbours of one case have alike, although values come back: not those it is sorted by.
+def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> Iterator[Cases]:
+    """Yield columns of a table that neighbouring rows of one case have alike: not those it is sorted by.
 
-    Rows of a case are alike in other columns beyond what all rows of that value share.
+    If no value comes back they name the cases, for sure. Else rows of a case are alike beyond what all rows of that value share.
     """
     first = np.arange(min(table.n_rows, MOST_ROWS))
     looked = [one.take(first) for one in columns if one.name not in sorts and (one.is_category or not runs(one))]
     plain = [one.take(first) for one in table.columns if one.problem is None and one.name not in sorts]
     for column in plain:
         present = ~column.missing
-        changes = np.diff(column.values[present]) != 0
-        count = np.count_nonzero(changes) + 1
-        if not FEWEST_FIXED <= count <= len(changes) / FEWEST_OF_CASE or (not column.is_category and runs(column)):
+        steps = np.sign(np.diff(column.values[present]))
+        changes = np.count_nonzero(steps)
+        if abs(int(steps.sum())) == changes or not FEWEST_FIXED <= changes + 1 <= len(steps) / FEWEST_OF_CASE:
             continue
         _, levels, sizes = np.unique(column.values[present], return_inverse=True, return_counts=True)
-        by_chance = len(changes) * (1.0 - float(sizes @ (sizes - 1)) / (len(levels) * (len(levels) - 1)))
-        cases = np.concatenate([[0], np.cumsum(changes)])
+        cases = np.concatenate([[0], np.cumsum(steps != 0)])
         rows = np.bincount(cases)
-        size = float(rows @ rows) / len(cases)
-        if count < COME_BACK * len(sizes) or count - 1 > CHANGES * by_chance or size > FEW_OF_CASE:
+        size, often = float(rows @ rows) / len(cases), (changes + 1) / len(sizes)
+        names = bool(often <= ONCE)
+        if not names:
+            by_chance = len(steps) * (1.0 - float(sizes @ (sizes - 1)) / (len(levels) * (len(levels) - 1)))
+            if often < COME_BACK or changes > CHANGES * by_chance or size > FEW_OF_CASE:
+                continue
+        elif len(cases) > FEW_OF_CASE * len(sizes):
             continue
-        beyond = [_beyond(one, present, levels) for one in looked if one.name != column.name]
-        alike = dict(_alike(column, cases, beyond, IMPROBABLE, SHARED_UNNAMED))
+        beyond = [_beyond(one, present, levels * (not names)) for one in looked if one.name != column.name]
+        shared = SHARED_WITH_NEXT if names else SHARED_IN_PLACE
+        alike = dict(_alike(column, cases, beyond, IMPROBABLE, shared))
         if any(one.name == column.name for one in looked):
             alike[column.name] = 1.0
         if alike:
-            yield Cases(column, False, size, alike, {column.name})
+            yield Cases(column, names, size, alike, {column.name})
 
 
 def _beyond(column: Column, rows: NDArray[np.bool_], levels: NDArray[np.intp]) -> Column:

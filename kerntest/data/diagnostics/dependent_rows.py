@@ -14,9 +14,9 @@ from kerntest.data.diagnostics.cases import (
     IMPROBABLE,
     case_column,
     case_columns,
+    cases_in_place,
     explained,
     runs,
-    unnamed_cases,
     within_years,
 )
 from kerntest.data.diagnostics.misleading import COUNTS, left_out_with
@@ -64,8 +64,6 @@ FEWEST_ROWS_IN_SERIES, FEWEST_IN_TIME = 30, 15
 LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
 # Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
-# What gives cases a name.
-NUMBERED = "number the cases in a column 'case'"
 # The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
 UNIT_ROOT = -2.57
 # So many steps of a series of years have one gap at most.
@@ -113,7 +111,7 @@ def dependent_rows(
             where = f" of {listed([one for _, one in alike])}"
             yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
             return
-    yield from islice(_groups_of_unnamed_cases(read, tables, same), 1)
+    yield from islice(_groups_of_cases_in_place(read, tables, same), 1)
 
 
 def _apart(name: str, tables: Sequence[Table]) -> float:
@@ -195,10 +193,10 @@ def strata_in_time(
         )
 
 
-def _groups_of_unnamed_cases(
+def _groups_of_cases_in_place(
     read: Sequence[Table], tables: Sequence[Table], same: Callable[[str], str] | None
 ) -> Iterator[str]:
-    """Yield the warning of two groups of a table that cases without a name are in as a whole, or nearly."""
+    """Yield the warning of two groups of a table in one of which are all rows of a case, or nearly, that stand together."""
     table = read[0].whole
     if table is None or table is not read[1].whole or same is None:
         return
@@ -207,10 +205,8 @@ def _groups_of_unnamed_cases(
     group = Column("", "number", values)
     whole = replace(table, columns=(*table.columns, group))
     tested = [table[name] for name in tables[0].names if name in table.names]
-    for (_, y), stays in of_unnamed_cases(whole, [*tested, group], [([group.name], [one.name]) for one in tested]):
-        yield series_warning(
-            [y], f"{NUMBERED}: {same('case')} relabels them together", stays or " where the group stays the same"
-        )
+    for pair, cases in alike_in_place(whole, [*tested, group], [([group.name], [one.name]) for one in tested]):
+        yield in_place_warning(pair, cases, same)
 
 
 def _numbers(tables: Sequence[Table]) -> NDArray[np.int64]:
@@ -253,10 +249,8 @@ def order_warnings(
     elif rejects:
         pair = sides[0][0].names, sides[1][0].names
         columns = [column for side, _ in sides for column in side.columns]
-        told = [
-            series_warning(names, f"{NUMBERED}: {option('cluster', ['case'])} relabels them together", stays)
-            for names, stays in islice(of_unnamed_cases(sides[0][1], columns, [pair]), 1)
-        ]
+        in_place = alike_in_place(sides[0][1], columns, [pair])
+        told = [in_place_warning(*one, lambda name: option("cluster", [name])) for one in islice(in_place, 1)]
     return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
 
 
@@ -287,11 +281,9 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
             way_out = f"{tested(testable, option('time-series', True))} tests series"
         yield series_warning(list(dict.fromkeys(chain.from_iterable(in_series))), way_out)
     elif found:
-        unnamed = of_unnamed_cases(table, columns, [([x], [y]) for x, y in found])
-        for pair, stays in islice(unnamed, 1):
-            yield series_warning(
-                pair, f"{NUMBERED}: {tested(pair, option('cluster', ['case']))} relabels them together", stays
-            )
+        in_place = alike_in_place(table, columns, [([x], [y]) for x, y in found])
+        if (one := next(in_place, None)) is not None:
+            yield in_place_warning(*one, lambda name: tested(one[0], option("cluster", [name])))
     yield from counters(column for column in columns if column.name not in series)
 
 
@@ -300,26 +292,44 @@ def series_warning(names: Sequence[str], way_out: str, where: str = "") -> str:
 
     Two unrelated random walks look dependent to every test that takes rows for independent.
     """
+    return _too_small(f"neighbouring rows are alike in {listed([repr(name) for name in names])}{where}", way_out)
+
+
+def _too_small(said: str, way_out: str) -> str:
     return (
-        f"neighbouring rows are alike in {listed([repr(name) for name in names])}{where}: if the rows are a series in time, or "
-        f"several are of one case, the p-value is far too small; {way_out}; of each case, keep one row"
+        f"{said}: if the rows are a series in time, or several are of one case, the p-value is far too small; {way_out}; "
+        "of each case, keep one row"
     )
 
 
-def of_unnamed_cases(
+def alike_in_place(
     table: Table, columns: Sequence[Column], pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
-) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield two columns of a pair of sides that are alike in cases which no column names, and the words for where these are."""
+) -> Iterator[tuple[tuple[str, str], Cases]]:
+    """Yield one column of each side of a pair that cases whose rows stand together have alike, with these."""
     if in_time(table):
         return
-    for cases in unnamed_cases(table, columns, _sorting(table)):
+    for cases in cases_in_place(table, columns, _sorting(table)):
         for sides in pairs:
             known = [[name for name in side if name in cases.alike] for side in sides]
-            if not all(known):
-                continue
-            x, y = (max(side, key=lambda name: cases.alike[name]) for side in known)
-            if cases.inflated(cases.alike[x], cases.alike[y]):
-                yield (x, y), "" if cases.column.name in {x, y} else f" where {cases.column.name!r} stays the same"
+            if all(known):
+                x, y = (max(side, key=lambda name: cases.alike[name]) for side in known)
+                if cases.inflated(cases.alike[x], cases.alike[y]):
+                    yield (x, y), cases
+
+
+def in_place_warning(pair: tuple[str, str], cases: Cases, cluster: Callable[[str], str]) -> str:
+    """Return the warning of a test about cases whose rows stand together; `cluster` is what relabels those of a column."""
+    name = cases.column.name
+    if cases.sure:
+        return cases_warning(name, cluster(name))
+    way_out = f"number the cases in a column 'case': {cluster('case')} relabels them together"
+    return _too_small(in_place_words(pair, cases), way_out)
+
+
+def in_place_words(pair: tuple[str, str], cases: Cases) -> str:
+    """Return the words for what neighbouring rows have alike, and where."""
+    stays = "" if cases.column.name in pair else f" where {cases.column.name!r} stays the same"
+    return f"neighbouring rows are alike in {listed([repr(one) for one in pair if one])}{stays}"
 
 
 def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +12,12 @@ from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics.cases import ALIKE, FEW_OF_CASE, FEWEST_CASES, case_columns
 from kerntest.data.diagnostics.copies import copies_of
 from kerntest.data.diagnostics.dependent_rows import (
-    NUMBERED,
+    alike_in_place,
     alike_neighbours,
     are_years,
     follows_time,
+    in_place_words,
     in_time,
-    of_unnamed_cases,
 )
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled
 from kerntest.data.missing import in_tables
@@ -281,6 +280,13 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
     cases = (
         max(learned, key=lambda one: (one.sure, tells(one))).column if learned else others[0].column if others else None
     )
+    in_place = None
+    if labelled.cluster is None and not alike:
+        in_place = next(
+            alike_in_place(labelled.read, used, [([name for name in names if name not in targets], [*targets])]), None
+        )
+    if in_place is not None and in_place[1].sure:
+        cases = in_place[1].column
     if cases is not None and cases.name not in beside:
         said = f"{rows_alike(cases.name)} ({len(np.unique(cases.values[~cases.missing])):,} different values)"
         cluster = option("cluster", [cases.name])
@@ -289,10 +295,8 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
             yield f"{said}: {cluster} learns without it, and {TOGETHER}"
         else:
             yield f"{said}: {cluster} {TOGETHER}"
-    elif labelled.cluster is None and not alike:
-        pair = [name for name in names if name not in targets], [*targets]
-        for both, stays in islice(of_unnamed_cases(labelled.read, used, [pair]), 1):
-            yield (
-                f"neighbouring rows are alike in {listed([repr(name) for name in both])}{stays}: if several are of one case, "
-                f"{NUMBERED}: {option('cluster', ['case'])} {TOGETHER}"
-            )
+    elif in_place is not None:
+        yield (
+            f"{in_place_words(*in_place)}: if several are of one case, number the cases in a column 'case': "
+            f"{option('cluster', ['case'])} {TOGETHER}"
+        )
