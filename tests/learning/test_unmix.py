@@ -298,6 +298,23 @@ def test_dependence_that_is_left_shows_in_rows_held_out():
     assert not result.warnings
 
 
+def test_fitted_sources_that_clearly_depend_on_each_other_are_told():
+    rng = np.random.default_rng(1)
+    angle = rng.uniform(0, 2 * np.pi, 400)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.normal(size=(400, 2))
+    (told,) = train_unmix(ring).warnings
+    assert told.startswith("s1 and s2 still depend on each other, on the rows that they were fitted to: their HSIC is ")
+    features = rotations.centred_features(KernelICA().fit_transform(ring), 1.0, 1e-12)
+    K, L = (one @ one.T for one in features)
+    times = np.sum(K * L) * 399 / (np.trace(K) * np.trace(L)) - 1
+    assert f"is {times:,.0f} times what chance leaves" in told
+    angle = np.cumsum(rng.normal(scale=0.5, size=400))
+    _, of_series = train_unmix(np.column_stack([np.cos(angle), np.sin(angle)])).warnings
+    assert "neighbouring rows are alike" in of_series
+    assert "independent series look dependent, too" in of_series
+    assert not train_unmix(sources_of(["uniform", "laplace"], 400) @ MIXING[:2, :2].T).warnings
+
+
 def test_the_p_value_is_that_of_relabellings_by_hand():
     Y = white(sources_of(["uniform", "laplace", "two peaks"], 25))[0]
     features = rotations.centred_features(Y, 1.0, 1e-12)

@@ -440,7 +440,8 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
         }
         warnings = [] if test is not None else _told_of_chance(judged, len(fit.scores), chosen=bool(fit.cells))
         if learned.cluster is None:
-            warnings += told_of_series(learned.read, sides)
+            meaning = "correlations and p-values of rows held out are far too good"
+            warnings += told_of_series(learned.read, sides, meaning)
         if fit.folds and not fit.left_out:
             warnings.append(_told_of_folds(fit.folds, given=self.options.lambda_ is not None))
         return Judgement(fields, partial(pair_panels, scores=drawn), warnings)

@@ -138,13 +138,13 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
         )
 
 
-def told_of_series(read: Table, sides: Sequence[Sequence[str]]) -> Iterator[str]:
+def told_of_series(read: Table, sides: Sequence[Sequence[str]], meaning: str) -> Iterator[str]:
     """Yield a warning where neighbouring rows are alike in a column of each side: what these have in common may be that alone."""
     alike = [alike_neighbours([read[name] for name in side if name in read.names], read) for side in sides]
     if alike and all(alike):
         yield (
             f"neighbouring rows are alike in {listed([repr(names[0]) for names in alike])}: if the rows are a series in time, "
-            f"correlations and p-values of rows held out are far too good; hsic with {option('time-series', True)} tests two series"
+            f"{meaning}; hsic with {option('time-series', True)} tests two series"
         )
 
 
