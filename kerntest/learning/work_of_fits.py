@@ -124,6 +124,7 @@ def cost_of_machines(
     *,
     features: str | None,
     method: str,
+    different: int,
     folds: int | None = None,
     cells: int = 1,
     judged: tuple[int, int] = (0, 0),
@@ -133,7 +134,7 @@ def cost_of_machines(
 ) -> Cost:
     """Return the cost of machines of so many rows each, and of a search in folds, in which so many cells are `judged`, least and most.
 
-    And of as many folds `again` for probabilities. At most so many costs are `tried`. A `pilot` tells what a part of the rows
+    Of all rows so many are `different`. And of as many folds `again` for probabilities. At most so many costs are `tried`. A `pilot` tells what a part of the rows
     takes, with all tries.
     """
     n, rows = len(points), np.array(sizes, dtype=np.float64)
@@ -146,8 +147,10 @@ def cost_of_machines(
 
     choosing = [0.0 if folds is None or cells == 1 else (1.0 - 1.0 / folds) ** 2 * fits for fits in judged]
     searched, widened = (refits(2.0) + fits for fits in choosing)
-    few = float(np.count_nonzero(rows <= STACKED_ROWS))
-    calls = {"call": (CALLS_STACKED * few + CALLS * (len(rows) - few)) * (1.0 + 0.5 * searched)}
+    # Where costs are tried each machine is solved by itself, again and again.
+    few = float(np.count_nonzero(rows <= STACKED_ROWS)) if tried == 1 else 0.0
+    alone = CALLS * (len(rows) - few) * (tried if pilot is None else 1)
+    calls = {"call": (CALLS_STACKED * few + alone) * (1.0 + 0.5 * searched)}
     if features is not None:
         size, made = _of_features(features, kernel, points)
         each = added({"product": 1.0 * size**2, "entry": 8.0 * size}, times=float(rows.sum()) * (1.0 + searched))
@@ -155,8 +158,9 @@ def cost_of_machines(
         step = f"{size:,} features of {n:,} rows{told}"
         least, hardest = (added(fixed, added(each, times=times)) for times in (1.0, 6.0))
         return _cost(method, step, least, hardest, 1.5 * bytes_, 5.0 * bytes_)
-    values, pairs, squares = added(of_values(kernel, points), {"entry": 2.0}), float(n) ** 2, float((rows**2).sum())
+    values, squares = added(of_values(kernel, points), {"entry": 2.0}), float((rows**2).sum())
     # Scores of the rows, by the machines and by the nearest mean.
+    pairs = float(n) * different
     low = EASY * squares + 1.1 * pairs + ROUGH * searched * squares
     high = HARD * tried * squares + 2.0 * pairs + 4.0 * ROUGH * widened * squares
     fitted: list[Work] = [{}, {}]
@@ -166,7 +170,7 @@ def cost_of_machines(
             {SECOND: pilot.seconds * float(((rows / pilot.rows) ** power).sum()) * (1.0 + refits(power))}
             for power in POWERS
         ]
-    together = 8.0 * pairs * (COPIES * (few > 0) + (cells > 1))
+    together = 8.0 * (COPIES * float(different) ** 2 * (few > 0) + float(n) ** 2 * (cells > 1))
     least, hardest = (
         added(added(values, times=times), calls, own) for times, own in zip((low, high), fitted, strict=True)
     )
@@ -181,8 +185,8 @@ def cost_of_machines(
     ]
     held = fits[0][1][0], max(count * one[1] for count, one in fits) + min(together, KEPT_BY_SEARCH)
     trained = largest * (1.0 - 1.0 / (folds or 1))
-    if cells > 1 and trained <= WHOLE_ROWS:
-        held = 2.0 * 8.0 * pairs, (3.0 + SEARCHED_ARRAYS * min(threads, cells)) * 8.0 * pairs
+    if cells > 1 and n * (1.0 - 1.0 / (folds or 1)) <= WHOLE_ROWS:
+        held = 2.0 * 8.0 * n**2, (3.0 + SEARCHED_ARRAYS * min(threads, cells)) * 8.0 * n**2
     elif cells > 1:
         # Each thread has a triangle, and a factor of at most about as many entries.
         searching = min(TRIANGLE_BYTES * trained**2, allowed_bytes(CHOOSING_BYTES))
@@ -407,9 +411,11 @@ def _cost(method: str, step: str, least: Work, most: Work, *held: float) -> Cost
 
 def work_of_machines(learner: Any, rows: TrainingRows) -> float:
     """Return the work of the machines of all pairs of classes, and of a search; that of the linear kernel is little."""
-    method, sizes = learner.options.method, [len(rows)]
+    method = learner.options.method
     if isinstance(rows.kernel, Linear) or method == "mean":
         return 0.0
+    rows = rows if method == "perceptron" else rows.merged()[0]
+    sizes = [len(rows)]
     if rows.classes is not None and method == "svm":
         sizes = [sum(pair) for pair in combinations(np.bincount(rows.codes).tolist(), 2)]
     fits = FITS_OF_A_GRID if learner.grid else 1 + (learner.folds or 0)

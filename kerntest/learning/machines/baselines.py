@@ -40,11 +40,14 @@ def largest_class(own: TrainingRows, seen: TrainingRows) -> ClassificationMetric
     return classification_metrics(seen.codes, codes, scores, names, probabilities=probabilities)
 
 
-def nearest_mean(matrix: Matrix, rows: NDArray[np.intp]) -> Solution:
-    """Return <phi(x), mu_c> - |mu_c|^2 / 2 for the rows of a class, largest for the nearest mean. Cost: O(n_c^2) kernel values."""
-    shares = np.full(len(rows), 1.0 / len(rows))
+def nearest_mean(matrix: Matrix, rows: NDArray[np.intp], counts: Array) -> Solution:
+    """Return <phi(x), mu_c> - |mu_c|^2 / 2 for the rows of a class, each there so often, largest for the nearest mean.
+
+    Cost: O(n_c^2) kernel values.
+    """
+    shares = counts / counts.sum()
     outputs = matrix.products(rows, shares, rows)
-    return Solution(shares, -0.5 * float(outputs.mean()), outputs, method="mean")
+    return Solution(shares, -0.5 * float(shares @ outputs), outputs, method="mean")
 
 
 def perceptron(matrix: Matrix, codes: NDArray[np.intp], count: int, seed: int) -> list[Solution]:

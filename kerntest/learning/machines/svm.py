@@ -365,9 +365,10 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
 
     def cost(self, rows: TrainingRows) -> Cost:
         """Return what the machines take, and a search."""
-        options, sizes = self.options, [len(rows)]
+        options, different = self.options, rows if self.options.method == "perceptron" else rows.merged()[0]
+        sizes = [len(different)]
         if rows.classes is not None:
-            counts = np.bincount(rows.codes, minlength=len(rows.classes.names)).tolist()
+            counts = np.bincount(different.codes, minlength=len(rows.classes.names)).tolist()
             sizes = [one + other for one, other in combinations(counts, 2)] if options.method == "svm" else []
         cells, judged = 1, (0, 0)
         if self.folds is not None:
@@ -375,6 +376,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             cells = len(search.cells)
             judged = search.judged() if cells > 1 else judged
         told: Any = {"features": options.features, "method": options.method, "folds": self.folds, "cells": cells}
+        told["different"] = len(different)
         # Costs are searched for nu, and tried one after another for a hard margin.
         tried = len(HARD_COSTS) if options.hard_margin or (options.nu is not None and self.classifies) else 1
         told |= {

@@ -60,8 +60,8 @@ ONE_CLASS_NU = 0.1
 class SvmFit:
     """A model and what it took, sums and largest gap over its machines; None where nothing is minimised.
 
-    `support` are the rows with a coefficient in any machine, `centres` which one stands for each of them in the model, and
-    `n_bounded` how many of these are at their upper bound in any.
+    `support` are the rows with a coefficient in any machine, which copies share, `centres` which one stands for each of them in
+    the model, and `n_bounded` how many of these are at their upper bound in any.
     """
 
     model: SvmModel
@@ -79,9 +79,14 @@ class SvmFit:
     warnings: tuple[str, ...] = ()
 
     @property
+    def standing(self) -> NDArray[np.intp]:
+        """The first of the rows that each row of the model stands for."""
+        return self.support[np.unique(self.centres, return_index=True)[1]]
+
+    @property
     def n_support(self) -> int:
         """How many different rows the model keeps."""
-        return len(set(self.centres.tolist()))
+        return len(self.standing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +132,7 @@ def pilot(rows: TrainingRows, options: SvmOptions) -> Pilot | None:
             break
         sizes = np.abs(machine.solution.coefficients)
         free = int(np.count_nonzero((sizes > 0) & (sizes < machine.limits * (1.0 - 1e-9))))
-        found = Pilot(len(part), time.thread_time() - started, free)
+        found = Pilot(len(machine.rows), time.thread_time() - started, free)
         if TWICE * found.seconds > PILOT_SECONDS:
             break
     return found
@@ -150,12 +155,17 @@ class Machines:
 
         The matrix of the rows may be given as `inner`.
         """
-        self.rows, self.options, self.engine = rows, options, engine
         self.method, self.names = method or options.method, () if rows.classes is None else rows.classes.names
+        self.options, self.engine, self.given = options, engine, rows
+        # Which of the different rows each of the given ones is; the perceptron visits all.
+        self.rows, self.copies = (rows, None) if self.method == "perceptron" else rows.merged()
         self.features: FeatureMap | None = None
         # G with K = G G', where there is one.
         self.factor: Array | None = None
-        points, kernel, self.inner = rows.points, rows.kernel, inner
+        if inner is not None and self.copies is not None:
+            first = np.unique(self.copies, return_index=True)[1]
+            inner = inner[np.ix_(first, first)]
+        points, kernel, self.inner = self.rows.points, rows.kernel, inner
         self.choosing, self.paths = choosing, dict[tuple[int, int], CostPath]()
         if inner is not None:
             self.matrix: Matrix = GivenMatrix(inner)
@@ -166,7 +176,7 @@ class Machines:
         else:
             self.definite = kernel.positive_definite or options.features is not None
             if options.features is not None:
-                self.features = make_features(options.features, kernel, points, options.seed)
+                self.features = make_features(options.features, kernel, as_points(rows.points), options.seed)
                 self.factor, kernel = self.features(points, engine), Linear()
                 points = Points.of(self.factor)
             elif isinstance(kernel, Linear) and points.numeric.shape[1] * 4 < len(points):
@@ -181,7 +191,9 @@ class Machines:
         if options.task != "classify":
             found = [self.largest(C)]
         elif self.method == "mean":
-            found, pairs = [Machine(members, nearest_mean(self.matrix, members)) for members in self.of_class], []
+            counts = self._summed(np.ones(len(self.given)))
+            found = [Machine(own, nearest_mean(self.matrix, own, counts[own])) for own in self.of_class]
+            pairs = []
         elif self.method == "perceptron":
             functions = perceptron(self.matrix, rows.codes, len(self.names), options.seed)
             found, pairs = [Machine(np.arange(len(rows)), one) for one in functions], pairs if len(pairs) == 1 else []
@@ -200,8 +212,11 @@ class Machines:
         intercepts, owners = np.array([one.intercept for one in solutions]), rows.codes[support] if paired else None
         expansion, kept = self._expansion(coefficients[support], intercepts, support, owners)
         bounded = np.searchsorted(support, members[np.abs(beta) >= limits * (1.0 - 1e-9)])
+        # Copies share a coefficient.
+        copies = np.arange(len(rows)) if self.copies is None else self.copies
+        sharing = np.flatnonzero(np.isin(copies, support))
         model = SvmModel.of(
-            rows,
+            self.given,
             expansion=expansion,
             features=self.features,
             task=options.task,
@@ -214,8 +229,8 @@ class Machines:
         return SvmFit(
             model,
             tuple(solutions),
-            support,
-            kept,
+            sharing,
+            kept[np.searchsorted(support, copies[sharing])],
             len(set(kept[bounded].tolist())),
             # Pairs of classes with one nu have a cost each.
             found[0].C if options.nu is None or len(found) == 1 else None,
@@ -248,17 +263,20 @@ class Machines:
         if self.options.task != "classify":
             return self._regression(C) if self.options.task == "regress" else self._one_class()
         i, j = sorted(np.argsort(np.bincount(self.rows.codes, minlength=len(self.names)))[-2:].tolist())
-        return self._pair(i, j, C, self._costs(), None)
+        return self._pair(i, j, C, None)
 
-    def _costs(self) -> Array:
-        """Return the factor of C of each row: that of its class, and its weight."""
-        rows = self.rows
+    @cached_property
+    def costs(self) -> Array:
+        """The factor of C of each row: that of its class, and its weight, of equal ones in all."""
+        rows = self.given
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-        return (
-            weights
-            if rows.classes is None
-            else weights * self.options.class_factors(self.names, rows.codes)[rows.codes]
-        )
+        if rows.classes is not None:
+            weights = weights * self.options.class_factors(self.names, rows.codes)[rows.codes]
+        return self._summed(weights)
+
+    def _summed(self, weights: Array) -> Array:
+        """Return what all of the given rows that are equal have in all."""
+        return weights if self.copies is None else np.asarray(np.bincount(self.copies, weights), dtype=np.float64)
 
     def _members(self, i: int, j: int) -> tuple[NDArray[np.intp], Array]:
         """Return the rows of two classes, and -1 or 1 for each."""
@@ -270,7 +288,7 @@ class Machines:
     ) -> list[Machine]:
         """Return the machine of each pair of classes: of classes of few rows many at once, as far as that settles them."""
         options, sizes = self.options, np.bincount(self.rows.codes, minlength=len(self.names))
-        costs = self._costs()
+        costs = self.costs
         pieces = stacks(np.array([sizes[i] + sizes[j] for i, j in pairs]))
         # Together, or alone with what they share of the matrix of all rows.
         stacked = any(len(places) > 1 for places in pieces)
@@ -290,23 +308,23 @@ class Machines:
             elif plain and alone and sizes[some[0][0]] + sizes[some[0][1]] <= MOST_SINGLE:
                 settled = {0: self._alone(*some[0], C * costs, C)}
             return [
-                settled.get(number) or self._pair(*pairs[place], C, costs, None if start is None else start[place])
+                settled.get(number) or self._pair(*pairs[place], C, None if start is None else start[place])
                 for number, place in enumerate(places)
             ]
 
         found = dict[int, Machine]()
         if options.nu is not None and len(pairs) > 1:
-            return self._all_by_nu(pairs, costs, progress)
+            return self._all_by_nu(pairs, progress)
         for places, machines in zip(pieces, self.engine.here.map(work, pieces, progress), strict=True):
             found.update(zip(places, machines, strict=True))
         return [found[place] for place in range(len(pairs))]
 
-    def _all_by_nu(self, pairs: list[tuple[int, int]], costs: Array, progress: Progress | None) -> list[Machine]:
+    def _all_by_nu(self, pairs: list[tuple[int, int]], progress: Progress | None) -> list[Machine]:
         """Return the nu-machine of each pair; of pairs that a nu is too small for, the one that asks for most is told."""
 
         def work(pair: tuple[int, int]) -> Machine | UsageError:
             try:
-                return self._pair(*pair, 1.0, costs, None)
+                return self._pair(*pair, 1.0, None)
             except UsageError as error:
                 return error
 
@@ -366,12 +384,12 @@ class Machines:
         """The rows of each class."""
         return [np.flatnonzero(self.rows.codes == place) for place in range(len(self.names))]
 
-    def _pair(self, i: int, j: int, C: float, costs: Array, start: Solution | None) -> Machine:
+    def _pair(self, i: int, j: int, C: float, start: Solution | None) -> Machine:
         """Return the machine that tells two classes apart, at a cost, without errors or by nu."""
         (rows, signs), both = self._members(i, j), f"{self.names[i]!r} and {self.names[j]!r}"
-        part, costs = self.matrix if len(rows) == self.matrix.n else Repeated(self.matrix, rows), costs[rows]
+        part, costs = self.matrix if len(rows) == self.matrix.n else Repeated(self.matrix, rows), self.costs[rows]
         if self.options.nu is not None:
-            solution, C = self._by_nu(part, signs, self.options.nu, both)
+            solution, C = self._by_nu(part, signs, costs, self.options.nu, both)
             return Machine(rows, solution, C * costs, C)
         factor, ones = None if self.factor is None else self.factor[rows], np.ones(len(rows))
         if self.choosing:
@@ -383,7 +401,7 @@ class Machines:
         for cost in HARD_COSTS:
             solution = self._solved(part, Problem(signs, cost * costs, ones), start, factor)
             slack = 1.0 - signs * (solution.outputs + solution.intercept)
-            free = float(np.abs(solution.coefficients).max()) < REACHED * cost
+            free = bool((np.abs(solution.coefficients) < REACHED * cost * costs).all())
             if free and solution.converged and float(slack.max()) <= HARD_SLACK:
                 return Machine(rows, solution)
         told = f"no hard margin was found between {both}: this kernel cannot separate them"
@@ -418,21 +436,21 @@ class Machines:
             hint = "use a positive definite kernel, such as gaussian or laplacian"
             raise UndecidedError(told, hint=hint, code="undecided.not_positive_definite") from error
 
-    def _by_nu(self, matrix: Matrix, signs: Array, nu: float, both: str) -> tuple[Solution, float]:
+    def _by_nu(self, matrix: Matrix, signs: Array, costs: Array, nu: float, both: str) -> tuple[Solution, float]:
         """Return the nu-machine: the C-machine whose coefficients are the share nu of their bounds (Chang and Lin 2001).
 
-        sum a(C) / (C n) falls with C: its root is found on log C, by the method of Brent (1973).
+        sum a(C) / (C n) falls with C: its root is found on log C, by the method of Brent (1973). Costs are numbers of rows.
         """
         from scipy.optimize import brentq  # noqa: PLC0415 - takes 0.14 s to load
 
-        n, ones, known = len(signs), np.ones(len(signs)), dict[float, Solution]()
+        n, ones, known = float(costs.sum()), np.ones(len(signs)), dict[float, Solution]()
 
         def at(log_c: float) -> Solution:
             if log_c not in known:
                 # Of nearly the same cost the same rows are free.
                 nearest = min(known, key=lambda one: abs(one - log_c), default=math.inf)
                 start = known[nearest] if abs(nearest - log_c) < NEAR_COST else None
-                known[log_c] = self._solved(matrix, Problem(signs, math.exp(log_c) * ones, ones), start)
+                known[log_c] = self._solved(matrix, Problem(signs, math.exp(log_c) * costs, ones), start)
             return known[log_c]
 
         def excess(log_c: float) -> float:
@@ -467,7 +485,7 @@ class Machines:
         centre, spread = float(target.mean()), float(target.std()) or 1.0
         z = (target - centre) / spread
         margins = np.concatenate([z, -z]) - self.options.epsilon / spread
-        limits = C * self._costs()
+        limits = C * self.costs
         problem = Problem(np.repeat([1.0, -1.0], n), np.tile(limits / spread, 2), margins)
         solution = self._solved(Repeated(self.matrix, np.tile(np.arange(n), 2)), problem)
         coefficients = spread * (solution.coefficients[:n] + solution.coefficients[n:])
@@ -478,6 +496,6 @@ class Machines:
     def _one_class(self) -> Machine:
         """Return the one-class machine (Schoelkopf et al. 2001): coefficients up to 1 with sum nu n, b = -rho."""
         n, nu = len(self.rows), ONE_CLASS_NU if self.options.nu is None else self.options.nu
-        costs = self._costs()
+        costs = self.costs
         found = self._solved(self.matrix, Problem(np.ones(n), costs, np.zeros(n), total=nu * float(costs.sum())))
         return Machine(np.arange(n), found, costs)

@@ -67,6 +67,8 @@ MOST_BEYOND = 4
 USABLE_GAP = 0.1
 # A share of support vectors at which a machine has learned the rows by heart.
 NEARLY_ALL = 0.9
+# Where different rows are no more than this share of all, any machine may need each of them.
+FEW_DIFFERENT = 0.1
 # A kernel whose largest value at a single row is so many times the usual one sees little but the outermost rows.
 TOO_STEEP = 100.0
 # What no clock tells from nothing.
@@ -310,7 +312,7 @@ class Search:
                 if whole is None:
                     found = model.scores(held.points, alone)
                 else:
-                    found = model.expansion.of(whole[1][:, fit.support])
+                    found = model.expansion.of(whole[1][:, fit.standing])
                 results.append((self._score(model, held, found), self._of_rows(model, held, found)))
         seconds = (thread_time() - began) / len(costs)
         return [(score, seconds, of_rows) for score, of_rows in results]
@@ -467,7 +469,11 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, opt
             model.method == "perceptron" and not fit.converged
         ),
         f"{fit.n_support:,} of {n:,} training rows{once} are support vectors: {cause}, or the columns say little of the "
-        f"target{way_out}": of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50,
+        f"target{way_out}": of_numbers
+        and by_pairs
+        and support >= NEARLY_ALL * n
+        and n >= 50
+        and fit.n_support > FEW_DIFFERENT * n,
     }
     of_search = [] if search is None else useless(rows, search, options) or edge_warnings(search, options.seed)
     return [*(text for text, applies in cases.items() if applies), *of_search]

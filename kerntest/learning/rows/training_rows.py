@@ -33,6 +33,7 @@ from kerntest.kernels.elementary import Hamming, by_covariance
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import TRAINING_PART, Encoder
 from kerntest.learning.rows.targets import numbers_of
+from kerntest.matrices.expansion import equal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.targets import Classes
 
 _RowsT = TypeVar("_RowsT", bound="Labelled | TrainingRows")
+# Rows are merged where different ones are fewer than this share.
+MERGED = 0.9
 
 
 @dataclass(frozen=True)
@@ -250,6 +253,18 @@ class TrainingRows:
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return some of the rows; of a matrix, with all of its columns."""
         return _some(self, rows, "points", "targets", "codes", "weights", "clusters")
+
+    def merged(self) -> tuple[TrainingRows, NDArray[np.intp] | None]:
+        """Return the rows that differ, if only in what they are to become, and which of them each row is; None where most do.
+
+        What counts each of them as often as it is there learns the same: a coefficient of a machine that m rows share is at
+        most m times the cost.
+        """
+        points, labels = self.points, self.targets if self.classes is None else self.codes
+        if not isinstance(points, Points):
+            return self, None
+        found = equal_rows([points.numeric, points.codes, labels.reshape(len(self), -1)], MERGED)
+        return (self, None) if found is None else (self.take(found[0]), found[1])
 
 
 @dataclass(frozen=True)
