@@ -222,8 +222,13 @@ def _within(table: ResultTable, widths: Mapping[int, int]) -> tuple[tuple[str | 
     ways = [
         {name: _shortened(name, most, share) for name in names if cell_len(name) > most} for share in (0.5, 1.0, 0.0)
     ]
-    # In a way that keeps them apart, if there is one.
-    short = next((way for way in ways if len({*way.values()}) == len(way)), ways[0])
+    # In the way that keeps most of them apart; those that differ between the same beginnings and ends stand from there on.
+    short = max(ways, key=lambda way: len({*way.values()}))
+    for alike in [[name for name in short if short[name] == one] for one in dict.fromkeys(short.values())]:
+        if len(alike) > 1:
+            shortest = min(map(len, alike))
+            first = next((k for k in range(shortest) if len({name[k] for name in alike}) > 1), shortest)
+            short |= {name: f"{GONE}{_shortened(name[max(first - 1, 0) :], most - len(GONE), 1.0)}" for name in alike}
 
     def within(cell: str | Cell, place: int) -> str | Cell:
         text, kind = _text(cell), table.columns[place][1]

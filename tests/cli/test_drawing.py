@@ -121,6 +121,11 @@ def test_shortened_names_stay_apart_if_there_is_a_way():
     assert column(*(f"xxxxxxxxxxxxxxxxxxxxxxxxxxx{k}abcdefghij" for k in "123")) == [
         f"...xx{k}abcdefghij" for k in "123"
     ]
+    # Between the same beginnings and ends, beside others.
+    many = [f"{'x' * 40}{k}{'y' * 40}" for k in "123"]
+    assert column("another", *many) == ["another", *(f"...x{k}yyyyyyyy..." for k in "123")]
+    # One is the beginning of another, and both end alike.
+    assert len({*column("x" * 40, "x" * 60)}) == 2
 
 
 def test_numbers_are_left_out_before_names_are_unreadable():

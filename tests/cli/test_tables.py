@@ -34,7 +34,7 @@ def tables(tmp_path, monkeypatch):
         ),
         (
             "svm classes.csv --target label",
-            [r"^  class number 0 wi\.\.\. ", r"^ +a +b +c +d +e", r"^ +j class number 9 wi\.\.\. "],
+            [r"^  class number 0 with a long name ", r"^ +a +b +c +d +e", r"^ +j class number 9 with a long name "],
         ),
         (
             "hsic apart.csv --pairwise --missing drop",

@@ -23,7 +23,6 @@ TITLES = {"svm": "Support vector machine", "mean": "Nearest-mean classifier", "p
 TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class"}
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
-LONGEST_NAME = 20
 GIVEN_UP = "in brackets: given up after fewer folds, or a first look; by chance that may be above the best"
 # Of more rows of a grid those beside the chosen one are shown, so many above and below.
 MOST_ROWS, ROWS_BESIDE = 10, 3
@@ -337,7 +336,6 @@ def _class_tables(judged: records.ClassificationMetrics, part: str) -> list[Resu
     shown = sorted(sorted(order, key=lambda place: -judged.classes[place].support)[:CLASSES_SHOWN], key=order.index)
     more, classes = len(order) - len(shown), [judged.classes[place] for place in shown]
     names = [visible(one.name) for one in classes]
-    names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
     rows, counts = list[tuple[str, ...]](), list[tuple[str | words.Cell, ...]]()
     for name, one in zip(names, classes, strict=True):
         shares = ("-" if value is None else f"{value:.3f}" for value in (one.precision, one.recall, one.f1))
