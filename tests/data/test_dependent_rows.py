@@ -482,3 +482,13 @@ def test_numbers_in_no_order_that_stand_together_name_cases_in_the_order_of_the_
     grown = pd.DataFrame({"age": code, "x": code / 2000 + rng.normal(size=len(code)), "y": code / 2000 + x})
     grown = grown.sort_values("age", ascending=False)
     assert not any("the same 'age'" in one for one in hsic_test(grown, x_columns="x", y_columns="y").warnings)
+
+
+def test_a_sample_with_one_value_of_a_quantity_is_no_case_of_many_rows():
+    rng = np.random.default_rng(14)
+    wait = np.concatenate([np.zeros(400), rng.permutation(np.repeat(np.arange(1, 81), 5))])
+    cost = np.concatenate(
+        [rng.normal(size=400), rng.normal(size=80)[wait[400:].astype(int) - 1] + rng.normal(size=400)]
+    )
+    table = pd.DataFrame({"mode": np.repeat(["car", "air"], 400), "wait": wait, "cost": cost + (wait == 0)})
+    assert not [one for one in mmd_test(table, by="mode").warnings if "cluster" in one]

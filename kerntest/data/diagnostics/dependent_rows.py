@@ -131,8 +131,10 @@ def _apart(name: str, tables: Sequence[Table]) -> float:
     _, places, sizes = np.unique(np.concatenate(values), return_inverse=True, return_counts=True)
     sample = np.repeat([0.0, 1.0], list(map(len, values)))
     in_y = np.bincount(places, weights=sample)
-    if ((in_y == 0) | (in_y == sizes)).all():
-        return 1.0
+    own = [int(np.count_nonzero(in_y == of)) for of in (0, sizes)]
+    if sum(own) == len(sizes):
+        # One case of one sample is none to compare with those of the other.
+        return float(min(own) > 1)
     beyond, p_value = explained(places, sample)
     return beyond if p_value < IMPROBABLE else 0.0
 

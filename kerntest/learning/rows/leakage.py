@@ -53,7 +53,8 @@ def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
 
 def kept_together(labelled: Labelled) -> Labelled:
     """Return the rows with those marked that no split parts, copies and rows of one value of --cluster; copies are told."""
-    features = [column for column in labelled.shown.columns if not _names_rows(column)]
+    running = [column.name for column in labelled.shown.columns if _names_rows(column)]
+    features = [column for column in labelled.shown.columns if column.name not in running]
     columns = [column.values for column in (*features, *labelled.targets, *labelled.beside)]
     copies = copies_of(columns) if features else None
     clusters, warnings = None, labelled.warnings
@@ -61,7 +62,8 @@ def kept_together(labelled: Labelled) -> Labelled:
         _, clusters = np.unique(labelled.cluster.values, return_inverse=True)
     if copies is not None:
         clusters = copies.group if clusters is None else _joined(clusters, copies.group)
-        told = f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row"
+        but = f" but for {listed(list(map(repr, running)))}" if running else ""
+        told = f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row{but}"
         warnings = (*warnings, f"{told}: a row and its copies stay together in test parts and folds")
     return replace(labelled, clusters=clusters, warnings=warnings)
 
