@@ -222,7 +222,7 @@ def test_learners_tell_classes_that_follow_time_and_pairs_of_series_and_rows_to_
     options = {"columns": "other", "test": path}
     assert not [one for one in train_ridge(table[:200], "close", **options).warnings if told in one]
     assert [one for one in train_ridge(table[::2], "close", **options).warnings if told in one]
-    series = "alike in 'close', 'other': if the rows are a series in time, correlations and p-values"
+    series = "alike in 'close', 'other': if the rows are a series in time, "
     for found in (
         train_cca(table, x_columns="close", y_columns="other", test_fraction=0.3),
         train_unmix(table, columns="close,other", test_fraction=0.3, seed=1),
