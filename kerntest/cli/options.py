@@ -223,7 +223,7 @@ COLUMNS = stacked(
     columns("--categorical", help="Columns of numbers that are codes for categories."),
 )
 
-CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comment", "where", "sample"})
+CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comment", "dayfirst", "where", "sample"})
 csv_options = stacked(
     _rows(
         "--where",
@@ -260,6 +260,12 @@ csv_options = stacked(
         help="The first line is a row; the columns are called x1, x2 and so on.",
     ),
     _csv("--comment", metavar="TEXT", help="Lines that begin so, such as '#', are no rows."),
+    _csv(
+        "--dayfirst/--no-dayfirst",
+        default=None,
+        show_default=False,
+        help="Dates such as 03/04/2020 have the day first, or the month, where no value of their column tells.",
+    ),
 )
 TABLE = stacked(COLUMNS, SCALE, csv_options, MISSING)
 LEARNED_TABLE = stacked(

@@ -108,18 +108,23 @@ def _as_read(column: Column, form: forms.Form, values: Sequence[float | None]) -
     return Column(column.name, form.kind, numbers, written=form.name)
 
 
-def understood(column: Column, table: Table, decimal: str = "auto", *, quoted: bool = False) -> Column:
+def understood(
+    column: Column, table: Table, decimal: str = "auto", *, dayfirst: bool | None = None, quoted: bool = False
+) -> Column:
     """Return the text column as numbers or dates where all values are; with a problem where only more than half are.
 
     A column in which most values are written like 001 holds names (postcodes, item numbers) and raises no doubt; nor do
-    plain numbers where `quoted` says that they were typed as text.
+    plain numbers where `quoted` says that they were typed as text. Dates that no value tells have the day first or not.
     """
     reading = forms.meant_as(column, table.na, decimal)
     if reading is None or (quoted and reading.form == forms.PLAIN):
         return column
     if reading.n_fitting == reading.total:
         if reading.others:
-            return replace(column, problem=_ambiguous_problem(column, table, reading))
+            wanted = "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
+            form = next((one for one in (reading.form, *reading.others) if one.name == wanted), None)
+            found = None if form is None else in_form(column, form, table.na)
+            return found or replace(column, problem=_ambiguous_problem(column, table, reading))
         return _as_read(column, reading.form, reading.values)
     counts = forms.present_counts(column, table.na)
     strange = [index for index, value in enumerate(reading.values) if value is None and counts[index]]
@@ -262,7 +267,8 @@ def _ambiguous_problem(column: Column, table: Table, reading: forms.TextMeaning)
         ways, hint, code = " or ".join(readings), decimal_hint(), ""
     else:
         ways = " and ".join(f"{shown} as a {form.noun}" for shown, form in zip(readings, ways_to_read, strict=True))
-        hint, code = f"write the dates as {readings[0]}", "data.ambiguous_dates"
+        first = [option("dayfirst", either) for either in (True, False)]
+        hint, code = f"{first[0]} reads the day first, {first[1]} the month", "data.ambiguous_dates"
     said = f"which is {ways}, and no value tells which"
     return value_problem(
         column, table, row, said, hint=f"{hint}, {_or_text(column)}", kind=reading.form.kind, code=code

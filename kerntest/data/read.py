@@ -81,6 +81,9 @@ def read_table(
             Whether the first line names the columns. If not, they are called x1, x2 and so on.
         comment : str, optional
             What lines begin with that are no rows, such as "#".
+        dayfirst : bool, optional
+            Whether dates such as 03/04/2020 have the day first, of CSV, JSON lines and frames, where no value of their
+            column tells.
         where : str, optional
             A condition for which rows: "year == 2009 and price > 0". It compares columns with numbers, with 'texts' and
             dates between single quotes, or with columns, by ==, !=, <, <=, > and >=, also `0 < price <= 5`; `site in
@@ -131,7 +134,7 @@ def read_table(
     elif isinstance(source, np.ndarray):
         table = _read_array(source, name or "x", categorical)
     else:
-        table = _read_frame(source, name or "x", categorical)
+        table = _read_frame(source, name or "x", categorical, options.dayfirst)
     return options.choice.of(table)
 
 
@@ -148,13 +151,13 @@ def _read_file(path: str | Path, name: str | None, categorical: Patterns, option
     if source.format == "json":
         from kerntest.data.formats.parquet import read_json_lines  # noqa: PLC0415  (20 ms that a CSV does not need)
 
-        return read_json_lines(source, categorical)
+        return read_json_lines(source, categorical, dayfirst=options.dayfirst)
     from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415  (70 ms that an array does not need)
 
     return read_delimited(source, categorical, options)
 
 
-def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
+def _read_frame(source: Any, name: str, categorical: Patterns, dayfirst: bool | None) -> Table:
     """Read a pandas frame or series without its index, a pyarrow table, or another frame that hands over Arrow data."""
     pandas = sys.modules.get("pandas")
     is_pandas = pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series)
@@ -173,7 +176,9 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
             # A single column, such as a Series of Polars.
             table = pa.table({str(getattr(source, "name", "") or "x1"): pa.chunked_array(source)})
         columns: list[tuple[str, Any]] = list(zip(table.column_names, table.columns, strict=True))
-        return _with_dates(table_of(name, "frame", table.num_rows, columns, categorical), categorical, columns)
+        return _with_dates(
+            table_of(name, "frame", table.num_rows, columns, categorical), categorical, columns, dayfirst
+        )
     frame, columns = source.to_frame() if source.ndim == 1 else source, []
     for label, series in frame.items():
         try:
@@ -181,10 +186,10 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
             columns.append((str(label), values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])))
         except (pa.ArrowException, TypeError, ValueError):
             columns.append((str(label), None))
-    return _with_dates(table_of(name, "frame", len(frame), columns, categorical), categorical, columns)
+    return _with_dates(table_of(name, "frame", len(frame), columns, categorical), categorical, columns, dayfirst)
 
 
-def _with_dates(table: Table, categorical: Patterns, held: Sequence[tuple[str, Any]]) -> Table:
+def _with_dates(table: Table, categorical: Patterns, held: Sequence[tuple[str, Any]], dayfirst: bool | None) -> Table:
     """Return a frame in which texts that are all dates, as in a file, are dates; other texts, and categories, stay."""
     forced = {*match_names(categorical, table.names, table.name)}
     forced |= {name for name, values in held if hasattr(getattr(values, "type", None), "index_type")}
@@ -192,7 +197,7 @@ def _with_dates(table: Table, categorical: Patterns, held: Sequence[tuple[str, A
     def dated(column: Column) -> Column:
         if column.kind != "text" or column.problem is not None or column.name in forced:
             return column
-        found = understood(column, table)
+        found = understood(column, table, dayfirst=dayfirst)
         return with_remark(column, found, table) if found.kind == "date" else column
 
     return replace(table, columns=tuple(map(dated, table.columns)))

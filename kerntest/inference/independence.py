@@ -152,7 +152,7 @@ def hsic_test(
     progress : callable, optional
         Called with (blocks done, blocks in all).
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; which rows are read: where, sample; as in
         `read_table`.
 
     Returns

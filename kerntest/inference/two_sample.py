@@ -165,7 +165,7 @@ def mmd_test(
         "nystroem:N", by N sampled rows, for every kernel; or "fourier:N", N random ones, for kernels of differences of
         numbers. Default "nystroem:300".
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; which rows are read: where, sample; as in
         `read_table`.
 
     Returns

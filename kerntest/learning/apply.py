@@ -123,7 +123,7 @@ def predict_file(
     block : int, optional
         Bytes of CSV or rows of Parquet that are handled at a time; the predictions do not depend on it.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; which rows are read: where, sample; as in
         `read_table`.
 
     Returns
@@ -189,7 +189,7 @@ def transform_file(
     keep, missing, unknown, threads, progress, block
         As in `predict_file`.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; which rows are read: where, sample; as in
         `read_table`.
 
     Returns

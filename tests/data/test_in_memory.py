@@ -17,7 +17,7 @@ from pyarrow import parquet
 import kerntest
 from kerntest import Table, mmd_test, read_table
 from kerntest.data.columns import named_columns
-from kerntest.errors import DataError
+from kerntest.errors import DataError, UsageError
 
 
 def values_of(table, name):
@@ -125,6 +125,39 @@ def test_texts_of_a_frame_that_are_dates_are_dates_as_in_a_file(tmp_path):
     frame[["iso", "us", "named"]].to_csv(tmp_path / "a.csv", index=False)
     same(read_table(tmp_path / "a.csv"), table.select(("iso", "us", "named")))
     assert read_table(frame, categorical="iso")["iso"].kind == "text"
+
+
+def test_dates_that_no_value_tells_have_the_day_first_as_is_said(tmp_path):
+    texts = ["2/2/1970", "1/2/1970", "3/1/1970"]
+    lines, csv = tmp_path / "a.jsonl", tmp_path / "a.csv"
+    lines.write_text("".join(f'{{"v": "{text}"}}\n' for text in texts))
+    csv.write_text("v\n" + "".join(f"{text}\n" for text in texts))
+    for source in (csv, lines, pd.DataFrame({"v": texts})):
+        for dayfirst, days in ((True, [32, 31, 2]), (False, [32, 1, 59])):
+            table = read_table(source, dayfirst=dayfirst)
+            assert table["v"].kind == "date"
+            assert values_of(table, "v").tolist() == days
+            assert ("day first" if dayfirst else "month first") in table.warnings[0]
+        assert read_table(source)["v"].kind == "text"
+    hint = read_table(csv)["v"].problem.error.hint
+    assert hint.startswith("dayfirst=True reads the day first, dayfirst=False the month, or treat")
+    # What values tell is not asked.
+    told = read_table(pd.DataFrame({"v": ["1/13/1970", "1/2/1970"]}), dayfirst=True)
+    assert values_of(told, "v").tolist() == [12, 1]
+    with pytest.raises(UsageError, match=r"^dayfirst must be True, False or None, not 'yes'$"):
+        read_table(csv, dayfirst="yes")
+
+
+def test_dates_of_files_in_pieces_have_the_day_first_as_is_said(tmp_path):
+    rng, paths = np.random.default_rng(0), [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path in paths:
+        days = [f"{day}/{month}/2020" for day, month in rng.integers(1, 13, (300, 2))]
+        pd.DataFrame({"d": days, "v": rng.normal(size=300)}).to_csv(path, index=False)
+    options = {"dayfirst": False, "kernel": "gaussian(1)", "permutations": 100}
+    for method in ("exact", "features"):
+        result = mmd_test(*paths, method=method, **options)
+        assert result.columns == ("d", "v")
+        assert any("month first" in text for text in result.warnings)
 
 
 class Stream:

@@ -215,7 +215,8 @@ def _places(
 def _meant(column: Column, table: Table, rows: _Rows) -> Column:
     """Return a column as its values are meant; one that is strange among numbers with commas may be so in other signs."""
     if column.kind == "text":
-        found = column_types.understood(replace(column, problem=None), table, rows.options.decimal)
+        options, plain = rows.options, replace(column, problem=None)
+        found = column_types.understood(plain, table, options.decimal, dayfirst=options.dayfirst)
         return found if column.problem is None or found.kind != "text" else column
     return replace(column, problem=column.problem or infinity(column, table, rows.as_typed))
 

@@ -45,6 +45,7 @@ class CsvWords(TypedDict, total=False):
     encoding: str | None
     header: bool
     comment: str | None
+    dayfirst: bool | None
     where: str | None
     sample: int | None
 
@@ -65,6 +66,7 @@ class CsvOptions:
     encoding: str | None = None
     header: bool = True
     comment: str | None = None
+    dayfirst: bool | None = None
     where: str | None = None
     sample: int | None = None
     seed: int = 0
@@ -91,6 +93,9 @@ class CsvOptions:
         if not isinstance(words.get("header", True), bool):
             odd = f"header must be True or False, not {shown_argument(words.get('header'))}"
             raise UsageError(odd, hint="by default the first line names the columns", code="usage.choice")
+        if not isinstance(words.get("dayfirst"), bool | None):
+            odd = f"dayfirst must be True, False or None, not {shown_argument(words.get('dayfirst'))}"
+            raise UsageError(odd, hint="by default the values tell", code="usage.choice")
         given = cls(**cast("Any", words))
         comment, encoding = given.comment or None, given.encoding
         delimiter = None if given.delimiter is None else _NAMED.get(given.delimiter.casefold(), given.delimiter)

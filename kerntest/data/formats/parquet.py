@@ -329,20 +329,23 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _IN_ROW = re.compile(r"JSON parse error: (?:Column\(/(.*?)\) )?(.*?)\.? in row (\d+)")
 
 
-def read_json_lines(source: Source, categorical: Patterns = None) -> Table:
+def read_json_lines(source: Source, categorical: Patterns = None, *, dayfirst: bool | None = None) -> Table:
     """Parse JSON lines; several files are laid one below the other, and a name that a line lacks is missing there."""
     arrow, lines, n_rows = _joined(source)
     columns = list(zip(arrow.column_names, arrow.columns, strict=True))
     table = source.described(table_of(source.name, "json", len(arrow), columns, categorical), (), n_rows)
     table = replace(table, lines=lines, file_of=None if lines is None else table.file_of, na=())
     forced = match_names(categorical, table.names, source.name)
-    typed = (one if one.name in forced else with_remark(one, _meant(one, table), table) for one in table.columns)
+    typed = (
+        one if one.name in forced else with_remark(one, _meant(one, table, dayfirst), table) for one in table.columns
+    )
     return replace(table, columns=tuple(typed))
 
 
-def _meant(column: Column, table: Table) -> Column:
+def _meant(column: Column, table: Table, dayfirst: bool | None) -> Column:
     """Return a column of text as what it is written as; JSON has numbers, so that numbers between quotes are text."""
-    return understood(column, table, quoted=True) if column.kind == "text" and column.problem is None else column
+    text = column.kind == "text" and column.problem is None
+    return understood(column, table, dayfirst=dayfirst, quoted=True) if text else column
 
 
 @contextmanager

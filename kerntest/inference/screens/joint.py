@@ -94,7 +94,7 @@ def hsic_joint(
     alpha, scale, seed, exclude, categorical, missing, threads, progress
         As in `hsic_test`.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; which rows are read: where, sample; as in
         `read_table`.
 
     Returns

@@ -240,7 +240,7 @@ def train_cca(train: Any, *, x_columns: Patterns = None, y_columns: Patterns = N
     threads : int, optional
     progress : callable, optional
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; which rows are read: where, sample; as in
         `read_table`.
 
     Returns

@@ -190,7 +190,7 @@ def train_unmix(train: Any, *, color: str | None = None, **options: Any) -> Unmi
     threads : int, optional
     progress : callable, optional
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; as in `read_table`.
 
     Returns
     -------

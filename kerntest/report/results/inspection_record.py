@@ -226,7 +226,7 @@ def inspect_table(
     name : str, optional
         How to call the table; default the path as typed.
     **csv
-        How CSV is written: decimal, na, delimiter, encoding, header, comment; which rows are read: where, sample; as in
+        How CSV is written: decimal, na, delimiter, encoding, header, comment, dayfirst; which rows are read: where, sample; as in
         `read_table`.
 
     Returns
