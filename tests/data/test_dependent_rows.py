@@ -273,7 +273,8 @@ def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
     assert "column 'stretch': cluster='stretch' relabels" in text
     # Where groups change from row to row no stretch is of one.
     level["odd"], level["level"] = level.year % 2, level.level + 3.0 * (level.year % 2)
-    found = mmd_test(level.assign(level=np.cumsum(np.ones(60)) + 30.0 * level.odd), by="odd", columns="level")
+    rising = np.cumsum(1.0 + 0.2 * np.random.default_rng(9).normal(size=60))
+    found = mmd_test(level.assign(level=rising + 30.0 * level.odd), by="odd", columns="level")
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
     assert "column 'stretch': hsic_test(data, x_columns='odd', y_columns='level', cluster='stretch')" in text
 
@@ -294,9 +295,10 @@ def test_names_of_cases_are_understood_in_any_order_and_of_few_cases():
     few = panel(8, 6, seed=2)
     assert named(few.rename(columns={"person": "Subject"}), x=["wage"], y=["hours"]) == "Subject"
     assert named(few, x=["wage"], y=["hours"]) is None
-    # Numbers whose order says something are none, whatever they are called.
+    # The order of numbers may say something if they are called so, and else not.
     k = np.random.default_rng(1).integers(0, 30, 400)
-    assert named(pd.DataFrame({"id": k, "y": k + np.random.default_rng(2).normal(size=400)})) is None
+    for name, told in (("id", "id"), ("grade", None)):
+        assert named(pd.DataFrame({name: k, "y": k + np.random.default_rng(2).normal(size=400)})) == told
 
 
 def schools(rng, sizes=(3, 12), columns=1):
@@ -492,3 +494,22 @@ def test_a_sample_with_one_value_of_a_quantity_is_no_case_of_many_rows():
     )
     table = pd.DataFrame({"mode": np.repeat(["car", "air"], 400), "wait": wait, "cost": cost + (wait == 0)})
     assert not [one for one in mmd_test(table, by="mode").warnings if "cluster" in one]
+
+
+def test_numbers_of_rows_of_the_second_half_of_a_table_are_no_time():
+    rng = np.random.default_rng(15)
+    table = pd.DataFrame({"row": np.arange(1, 401), "y": np.sort(5.0 * rng.normal(size=400)) + rng.normal(size=400)})
+    assert not [one for one in mmd_test(table[:200], table[200:]).warnings if "neighbouring rows" in one]
+    dated = table.assign(row=pd.date_range("2020-01-01", periods=400))
+    (warning,) = [one for one in mmd_test(dated[:200], dated[200:]).warnings if "neighbouring rows" in one]
+    assert "alike in 'y' of" in warning
+
+
+def test_cases_that_are_numbered_by_treatment_are_cases_and_the_time_of_each_is_none():
+    rng = np.random.default_rng(16)
+    day, hen = np.repeat(np.arange(0, 24, 2), 40), np.tile(np.arange(1, 41), 12)
+    growth = 8.0 * rng.normal(size=40)[hen - 1] + day
+    table = pd.DataFrame({"day": day, "hen": hen, "diet": (hen - 1) // 10, "weight": growth + rng.normal(size=480)})
+    assert named(table) == "hen"
+    assert named(table, x=["diet"], y=["weight"]) == "hen"
+    assert any("cluster='hen' learns without it" in one for one in train_ridge(table, "weight").warnings)

@@ -52,7 +52,7 @@ IMPROBABLE, RARE, ALIKE = 1e-3, 0.02, 0.2
 # else if they make the variance of a difference so many times as large as it is of independent rows (Moulton 1986).
 INFLATED = 1.3
 # Of numbers, two cases next to each other share less than this of the variance between cases, and so in the order of the file.
-SHARED_WITH_NEXT, SHARED_IN_PLACE = 0.75, 0.6
+SHARED_WITH_NEXT, SHARED_IN_PLACE, SHARED_IF_APART = 0.75, 0.6, 0.9
 # Whole numbers within these are years.
 YEARS = 1500.0, 2200.0
 # Rows that are looked at, and of these first.
@@ -98,10 +98,8 @@ def case_columns(
     candidates = [(column, *found) for column in plain if (found := _cases(column)) is not None]
     for column, levels, together, names in sorted(candidates, key=lambda one: not one[2]):
         number = not column.is_category
-        told_apart = together and _tells_rows_apart(column, levels, plain, known)
-        sure = told_apart or (
-            names and (is_called_so(column.name) or _chosen(levels) or (number and together and _in_order(column)))
-        )
+        told_apart, called = together and _tells_rows_apart(column, levels, plain, known), is_called_so(column.name)
+        sure = told_apart or (names and (called or _chosen(levels) or (number and together and _in_order(column))))
         others = [one for one in looked if one.name != column.name]
         fixed = _fixed(column, levels, others) if names and not sure else set[str]()
         divided = apart is not None and names and not sure and not fixed and apart(column)
@@ -111,8 +109,8 @@ def case_columns(
             # Levels of one column within those of another are no wonder unless these name cases.
             some = [one for one in others if sure or divided or many or not one.is_category or one.name in fixed]
             most = RARE if sure else IMPROBABLE
-            in_order = number and not told_apart
-            alike = dict(_alike(column, levels, some, most, SHARED_WITH_NEXT if in_order else math.inf))
+            shared = SHARED_IF_APART if told_apart else SHARED_WITH_NEXT
+            alike = _alike(column, levels, some, most, shared if number and not called else math.inf)
             # What is tested itself is the same in all rows of a case.
             if apart is not None and column.name in used and (alike or told_apart or (sure and not number)):
                 alike[column.name] = 1.0
@@ -154,7 +152,7 @@ def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> 
             continue
         beyond = [_beyond(one, present, levels * (not names)) for one in looked if one.name != column.name]
         shared = SHARED_WITH_NEXT if names else SHARED_IN_PLACE
-        alike = dict(_alike(column, cases, beyond, IMPROBABLE, shared))
+        alike = _alike(column, cases, beyond, IMPROBABLE, shared)
         if any(one.name == column.name for one in looked):
             alike[column.name] = 1.0
         if alike:
@@ -275,8 +273,13 @@ def _tells_rows_apart(
 
 def _alike(
     column: Column, levels: NDArray[np.intp], measured: Sequence[Column], most: float, shared: float
-) -> Iterator[tuple[str, float]]:
-    """Yield the names of the columns in which rows of one case are alike, with the share of the variance between cases."""
+) -> dict[str, float]:
+    """Return the columns in which rows of one case are alike, with the share of the variance between cases.
+
+    Of cases whose order says nothing, two next to each other share half of it in some column: in others, such as the treatment
+    by which patients are numbered, they may share all.
+    """
+    found, named = dict[str, float](), False
     for one in measured:
         values = one.values[~column.missing]
         known = values >= 0 if one.is_category else np.isfinite(values)
@@ -288,11 +291,10 @@ def _alike(
         if one.is_category and 2 * len(np.unique(values, return_counts=True)[0]) > groups:
             continue
         beyond, p_value = explained(places, values)
-        if p_value * len(measured) >= most:
-            continue
-        # Of cases whose order says nothing, two next to each other share half of the variance between cases.
-        if explained(places // 2, values)[0] < shared * beyond:
-            yield one.name, beyond
+        if p_value * len(measured) < most:
+            found[one.name] = beyond
+            named = named or explained(places // 2, values)[0] < shared * beyond
+    return found if named else {}
 
 
 def explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:

@@ -96,7 +96,7 @@ def dependent_rows(
         looked.insert(0, [(table.select([name for name in tables[0].names if name in table.names]), table)])
     for some in looked:
         in_order = [(one, of) for one, of in some if in_time(of)]
-        alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(one.columns, of))]
+        alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(_not_numbering(one), of))]
         if alike:
             told, way = (
                 f"number stretches of rows{', differently in each file,' * (same is None)} in a column 'stretch'",
@@ -112,6 +112,12 @@ def dependent_rows(
             yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
             return
     yield from islice(_groups_of_cases_in_place(read, tables, same), 1)
+
+
+def _not_numbering(table: Table) -> list[Column]:
+    """Return the columns that neither tell the time nor count the rows."""
+    times = {one.name for one in in_time(table)}
+    return [one for one in table.columns if one.name not in times and (one.is_category or not counts_rows(one.values))]
 
 
 def _apart(name: str, tables: Sequence[Table]) -> float:
@@ -446,7 +452,8 @@ def _is_time(column: Column) -> bool:
     steps = np.diff(values)
     if len(values) < FEWEST_IN_TIME or steps.min() < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
         return False
-    even = steps.max() - steps.min() <= 1e-6 * steps.max() and (steps.max() != 1 or values[0] > 1)
+    # The second half of a table begins its numbers of rows anywhere.
+    even = steps.max() - steps.min() <= 1e-6 * steps.max() and steps.max() != 1
     # In few rows even steps may be those of a dose.
     even &= len(values) >= FEWEST_ROWS_IN_SERIES or within_years(values)
     return column.kind == "date" or bool(even) or are_years(values)
