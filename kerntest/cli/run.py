@@ -67,6 +67,8 @@ MISSED = {
     "importance": "--test-fraction 0.3, or a file as --test, gives rows to judge by",
     "margin": "--margin asks whether samples are the same within it",
 }
+# What people call the score of rows held out in folds.
+_IN_FOLDS, MEAN_OF_FOLDS = re.compile(r"cv|cross|fold|grid|mean_"), "grid.mean"
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
 
@@ -99,9 +101,13 @@ class Gate:
         if self.name and not there and (self.name in found or all(found.get(name, 0) is not None for name in above)):
             no_number = f"{self.name!r} is no number in the report"
             close = None if self.name in found else suggest(self.name, tuple(_numbers(found)))
+            meant = f"did you mean {close!r}?" if close else _some_numbers(found)
+            in_folds = MEAN_OF_FOLDS in found and _IN_FOLDS.match(self.name)
+            if in_folds and self.name not in found and not str(close).startswith("grid."):
+                meant = f"did you mean {MEAN_OF_FOLDS!r}, the score of rows held out in folds?"
             raise UsageError(
                 f"--fail-on: {no_number if self.name in found else f'the report has no {self.name!r}'}",
-                hint=f"did you mean {close!r}?" if close else _some_numbers(found),
+                hint=meant,
                 code="usage.gate",
                 where={"value": self.name},
             )
@@ -127,7 +133,7 @@ class Gate:
         said, own = [], self.name.removeprefix("train.")
         if own and found.get("judged_on") == "train" and found.get(f"train.{own}") is not None:
             # A learner knows the rows that it has learned from.
-            held_out = [name for name in ("grid.mean", f"loo_{own}") if name in _numbers(found)]
+            held_out = [name for name in (MEAN_OF_FOLDS, f"loo_{own}") if name in _numbers(found)]
             way_out = f"{held_out[0]} is of rows held out" if held_out else "--test-fraction 0.3 holds rows out"
             said.append(f"--fail-on {self.text} judges the rows that were learned from, which is too good; {way_out}")
         if failed:

@@ -132,9 +132,14 @@ def _nearby(location: Path) -> str:
     except OSError:
         return f"the folder {folder} is not there or cannot be listed"
     # Without their endings, which make any two names alike; of equal ones the one with the same ending.
-    by_stem = {Path(name).stem: name for name in sorted(names, key=lambda name: Path(name).suffix == location.suffix)}
-    close = suggest(location.stem, tuple(by_stem))
+    by_stem = {_stem(Path(name)): name for name in sorted(names, key=lambda name: Path(name).suffix == location.suffix)}
+    close = suggest(_stem(location), tuple(by_stem))
     return f"did you mean '{folder / by_stem[close]}'?" if close else f"looked in {folder.resolve()}"
+
+
+def _stem(location: Path) -> str:
+    """Return a name without its ending, and without that of a compression."""
+    return Path(location.stem).stem if location.suffix.lower() in _SUFFIXES else location.stem
 
 
 Compression = Literal["gzip", "zstd", "bzip2", "xz"]

@@ -154,6 +154,7 @@ def test_row_labels_of_pandas_are_left_out(csv):
         ("sales.csv", ["sale.csv", "after.csv"], "did you mean '{}/sale.csv'?"),
         ("sales.csv", ["sale.kt", "sale.csv"], "did you mean '{}/sale.csv'?"),
         ("sales.csv", ["sales.kt"], "did you mean '{}/sales.kt'?"),
+        ("sales1.csv.bz2", ["sales1.csv", "sales.csv.bz2"], "did you mean '{}/sales1.csv'?"),
         ("nothere.csv", ["after.csv", "before.csv"], "looked in {}"),
         ("zzz/a.csv", [], "the folder {}/zzz is not there or cannot be listed"),
     ],
