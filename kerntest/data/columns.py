@@ -348,7 +348,7 @@ def lost_rows(
         return []
     said = f"{table_name}: {counted(dropped, 'row')} of {n_rows:,} with missing values left out"
     emptiest = max(counts, key=counts.__getitem__)
-    return [said if emptiest in needed else f"{said}; {option('exclude', [emptiest])} keeps more"]
+    return [said if emptiest in needed else f"{said}; {option('exclude', [emptiest])} keeps more of them"]
 
 
 def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:

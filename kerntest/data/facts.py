@@ -380,9 +380,7 @@ def use_of(column: Column, table: Table) -> dict[str, Any]:
             use, notes = "left out", [reason.removesuffix(" and is left out") + more]
         else:
             if column.n_missing:
-                notes.append(
-                    f"{option('missing', 'drop')} leaves {counted(column.n_missing, 'row')} out, otherwise a test stops"
-                )
+                notes.append(f"{option('missing', 'drop')} leaves {counted(column.n_missing, 'row')} out")
             if column.kind == "date":
                 notes.append("a date differs between any two batches")
             elif column.kind == "number" and counts_rows(present.values):

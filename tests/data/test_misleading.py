@@ -261,7 +261,7 @@ def test_rows_left_out_unevenly():
     y = {"v": noise(300, 2), "w": np.where(np.arange(300) < 9, np.nan, noise(300, 3))}
     (text,) = found(x, y)
     assert text.startswith("missing values cost before 15 % of its rows and after 3 % (p = ")
-    assert text.endswith("missing='indicator' keeps all rows, exclude='w' more")
+    assert text.endswith("missing='indicator' keeps all rows, and exclude='w' keeps some of them")
     y["w"][:40] = np.nan
     assert found(x, y) == []
     assert "10 %" in found(SAMPLES / "before.csv", SAMPLES / "with_missing.csv")[0]

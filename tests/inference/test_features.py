@@ -250,7 +250,7 @@ def test_rows_with_missing_values_can_be_dropped():
     assert (result.n_x, result.p_value) == (400, whole.p_value)
     assert not any("missing" in text for text in result.warnings)
     lost = mmd_test(np.concatenate([x, np.full((60, 2), np.nan)]), y, missing="drop", **GAUSSIAN).warnings[0]
-    assert lost == "x: 60 rows of 460 with missing values left out; exclude='x1' keeps more"
+    assert lost == "x: 60 rows of 460 with missing values left out; exclude='x1' keeps more of them"
     # All rows are landmarks, in another order.
     options = FEATURES | {"x_columns": "a,b", "features": "nystroem:400", "missing": "drop"}
     holes = long_frame(450)

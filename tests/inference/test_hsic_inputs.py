@@ -68,7 +68,7 @@ def test_rows_with_missing_values_on_either_side_can_be_dropped():
     options = {"x_columns": "weight,depth", "y_columns": "city,price"}
     result = hsic_test(data, missing="drop", **options)
     assert outcome(result) == outcome(hsic_test(data.drop(index=[2, 5, 7, 30, 31]), **options))
-    assert result.warnings[0] == "data: 5 rows of 40 with missing values left out; exclude='city' keeps more"
+    assert result.warnings[0] == "data: 5 rows of 40 with missing values left out; exclude='city' keeps more of them"
     assert [(one.rows, one.rows_used) for one in result.provenance.inputs] == [(40, 35)]
     # A column that is alone on its side cannot be spared, and a row or two need no word.
     alone = hsic_test(data, x_columns="weight,depth", y_columns="city", missing="drop").warnings[0]

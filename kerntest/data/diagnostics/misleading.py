@@ -41,8 +41,8 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], pairs:
         emptiest = max(x.kinds, key=lambda name: x.missing[name] + y.missing[name])
         yield (
             f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
-            f"left may differ for that reason alone; {option('missing', 'indicator')} keeps all rows, "
-            f"{option('exclude', [emptiest])} more"
+            f"left may differ for that reason alone; {option('missing', 'indicator')} keeps all rows, and "
+            f"{option('exclude', [emptiest])} keeps some of them"
         )
     (few, small), (many, large) = sorted(zip((x.used, y.used), names, strict=True), key=lambda table: table[0])
     if many > LARGEST_RATIO * few:
