@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Table
     from kerntest.inference.family import Family
-    from kerntest.inference.sides import Groups, Options, Paired, Sample
+    from kerntest.inference.sides import Groups, Held, Options, Paired, Sample
     from kerntest.inference.work_of_tests import Side, Step
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.independence_record import IndependenceResult
@@ -109,20 +109,20 @@ class RunOfTest:
         steps: Callable[[], Sequence[Step]],
         *,
         sides: Sequence[Side] = (),
-        dense: tuple[int, str] | None = None,
+        dense: Held | None = None,
     ) -> None:
         """Tell what steps over n rows take, if anybody asks, and find the engine on which they fit into the memory.
 
-        Of `sides` random permutations hold whole matrices, of so many rows as `dense` says, with what has no such limit.
+        Of `sides` random permutations hold whole matrices of what `dense` says.
         """
-        if sides:
+        if dense is not None:
             self.refuse_dense(sides, dense)
         if count_wanted(n):
             self.announce(command, n, columns, steps())
 
-    def refuse_dense(self, sides: Sequence[Side], dense: tuple[int, str] | None = None) -> None:
+    def refuse_dense(self, sides: Sequence[Side], dense: Held) -> None:
         """Refuse random permutations of two variables whose matrices are too large to be held."""
-        n, instead = dense or (len(sides[0][0]), "")
+        n, what, way_out = dense
         count = sum(len(kernels) for _, kernels in sides)
         allowed = engines.allowed_bytes(8 * DENSE_ENTRIES)
         most = math.isqrt(allowed // (8 * count))
@@ -132,8 +132,8 @@ class RunOfTest:
             single = f"; or take one kernel for each side: {' '.join([*ways, option('bandwidth', 'median')])}"
             fits = count > len(sides) and n <= math.isqrt(allowed // (8 * len(sides)))
             raise UndecidedError(
-                f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
-                hint=f"{instead} has no such limit{single if fits else ''}",
+                f"random permutations of {count} kernels hold whole matrices: {n:,} {what} are more than {most:,}",
+                hint=f"{way_out(most)}{single if fits else ''}",
                 code="undecided.memory",
             )
 

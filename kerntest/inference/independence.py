@@ -269,11 +269,7 @@ def hsic_test(
         "hsic",
         paired.n,
         len(first.names + second.names),
-        lambda: [
-            step_of_test(
-                both, run.options, pairs=pairs_of(family), statistic=statistic, whole=test.dense and test.dense[0]
-            )
-        ],
+        lambda: [step_of_test(both, run.options, pairs=pairs_of(family), statistic=statistic, whole=test.dense.number)],
         sides=both,
         dense=test.dense,
     )

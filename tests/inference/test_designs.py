@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import naive
 import numpy as np
@@ -399,7 +400,14 @@ def test_panels_have_no_limit_of_memory(monkeypatch):
         UndecidedError, match=r"random permutations of .* kernels hold whole matrices: 119 rows"
     ) as caught:
         hsic_test(table.iloc[1:], x_columns="value", y_columns="other", cluster="who")
-    assert "a test of clusters of one size has no such limit" in caught.value.hint
+    assert "sample=7 takes a part of the rows; clusters of one size have no such limit" in caught.value.hint
+    asked = {"x_columns": "value", "y_columns": "dose", "cluster": "who", "kernel_y": "hamming", "kernel_x": "gaussian"}
+    monkeypatch.setattr(exact, "DENSE_ENTRIES", 2 * 15**2)
+    with pytest.raises(UndecidedError, match="30 clusters of 'who' are more than 15") as caught:
+        hsic_test(table.iloc[1:], **asked, bandwidth="median")
+    advised = int(re.search(r"sample=(\d+)", caught.value.hint)[1])
+    assert advised > 8
+    assert table.iloc[1:].sample(advised, random_state=0).who.nunique() <= 15
     # What is offered besides is room enough.
     monkeypatch.setattr(exact, "DENSE_ENTRIES", 2 * 120**2)
     table["kind"] = np.resize([*"abc"], len(table))

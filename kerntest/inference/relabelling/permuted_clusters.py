@@ -18,7 +18,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, counted, either, option
 from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
-from kerntest.inference.sides import ORDER_STREAM, Resampling
+from kerntest.inference.sides import ORDER_STREAM, Held, Resampling
 from kerntest.inference.statistic import centring_divisors
 from kerntest.matrices.passes import HELD_ENTRIES
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # So many clusters at most are permuted as matrices of their sums where shifts can do it too.
 FEW_CLUSTERS = 300
+# Of what has room so much is advised: of fewer rows there may be more kernels.
+ROOM = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +83,23 @@ class ClusteredVariables(TwoVariables):
         return int(self._sizes[0])
 
     @property
-    def dense(self) -> tuple[int, str]:
-        """Of how many rows, or sums over clusters, random permutations hold whole matrices, and what has no such limit."""
-        return self.n if self._constant is None else len(self._sizes), "a test of clusters of one size"
+    def dense(self) -> Held:
+        """Of how many rows, or sums over clusters, random permutations hold whole matrices, and which part is small enough."""
+        what = "rows" if self._constant is None else f"clusters of {self.name!r}"
+        return Held(self.n if self._constant is None else len(self._sizes), what, self._part)
+
+    def _part(self, most: int) -> str:
+        """Return what takes a part of the rows that is of so many rows, or clusters, at most.
+
+        A share f of the rows has one of a cluster of size s with probability 1 - (1 - f)^s.
+        """
+        f = most / self.n if self._constant is None else 0.99
+        while self._constant is not None and float(np.sum(-np.expm1(self._sizes * np.log1p(-f)))) > most:
+            f *= 0.95
+        # No more than two digits, rounded down.
+        digits = 10 ** max(0, math.floor(math.log10(ROOM * f * self.n)) - 1)
+        few = int(ROOM * f * self.n) // digits * digits
+        return f"{option('sample', few)} takes a part of the rows; clusters of one size have no such limit"
 
     def orders(self, at_least: int) -> Orders:
         """Return the rows of clusters one after another, the clusters in random orders."""

@@ -19,7 +19,7 @@ from kerntest.inference.relabelling.shifts import (
     low_rank_sums,
     shift_sums,
 )
-from kerntest.inference.sides import ORDER_STREAM, Estimator, Options, Resampling
+from kerntest.inference.sides import ORDER_STREAM, Estimator, Held, Options, Resampling
 from kerntest.inference.statistic import (
     Effect,
     GroupEffects,
@@ -120,9 +120,9 @@ class TwoVariables(ExactTest):
         return 1
 
     @property
-    def dense(self) -> tuple[int, str]:
+    def dense(self) -> Held:
         """Of how many rows random permutations hold whole matrices, and what has no such limit."""
-        return self.n, option("resampling", "shifts")
+        return Held(self.n, "rows", lambda _: f"{option('resampling', 'shifts')} has no such limit")
 
     def orders(self, at_least: int) -> Orders:
         """Return random orders of the rows whose shifts are at least so many relabellings."""
