@@ -6,6 +6,7 @@ import re
 from dataclasses import field
 from importlib import import_module
 from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +30,8 @@ EXIT_CODES = {
     "130": "interrupted with Ctrl-C; 143 terminated, 129 hung up: all leave files as they were",
     "141": "the standard output was closed by its reader",
 }
+# A word that is no path.
+_WORD = re.compile(r"\w[\w-]*")
 _SENTENCE = re.compile(r"\.(?=\s|$)")
 # What most commands read.
 DATA = "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."
@@ -71,11 +74,15 @@ class DocumentedCommand(click.Command):
             raise
 
     def _check_values(self, ctx: click.Context, args: Sequence[str]) -> None:
-        """Refuse another option in the place of a value."""
+        """Refuse another option in the place of a value, and a word behind a flag that is none of its files."""
         options = {name: one for one in self.params if isinstance(one, click.Option) for name in one.opts}
         for word, after in pairwise(takewhile("--".__ne__, args)):
             if after in options and word in options and not options[word].is_flag and not options[word].count:
                 raise click.BadOptionUsage(word, f"Option {word!r} requires an argument.", ctx=ctx)
+            flag = word in options and options[word].is_flag and not isinstance(self, click.Group)
+            if flag and _WORD.fullmatch(after) and not Path(after).exists():
+                told = f"Option {word!r} does not take a value, and there is no file {after!r}."
+                raise click.BadOptionUsage(word, told, ctx=ctx)
 
     def about(self, ctx: click.Context, name: str) -> str:
         """Return how an option is written and what it is for, in a sentence."""

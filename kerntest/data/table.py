@@ -283,8 +283,12 @@ class Table:
 def unknown_column(name: str, table_name: str, names: Sequence[str], said: str = "") -> UsageError:
     """Return the error for a column that is not there: did you mean this one, or else here they all are."""
     close = suggest(name, tuple(names))
-    told = listed([f'"{one}"' if "," in one else one for one in names], 20)
-    hint = f"did you mean {close!r}?" if close else comment_hint(names) or f"the columns are {told}"
+    shown = listed([f'"{one}"' if "," in one else one for one in names], 20)
+    values = [one for one in names if any(form.read(one) is not None for form in FORMS)]
+    # Years, or places from 0 on, are names.
+    in_order = all(map(str.isdecimal, values)) and values == sorted(values, key=int)
+    no_header = f"{no_header_hint(values)}; " if 2 * len(values) >= len(names) and not in_order else ""
+    hint = f"did you mean {close!r}?" if close else comment_hint(names) or f"{no_header}the columns are {shown}"
     if whole := next((one for one in names if name in map(str.strip, one.split(",")) and "," in one), None):
         hint = f"""a name with a comma is written in double quotes, '"{whole}"'"""
     where = {"file": table_name, "column": name}

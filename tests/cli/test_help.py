@@ -48,6 +48,19 @@ def test_an_option_without_its_value_is_told_what_it_takes(kerntest, command):
             assert len(hint) > len(name) + 20
 
 
+def test_a_word_behind_a_flag_is_no_value_of_it(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in (["hsic", "a.csv", "--time-series", "quarter"], ["svm", "a.csv", "--grid", "yes"]):
+        outcome = kerntest(*words)
+        assert outcome.code == 2
+        told = f"option '{words[2]}' does not take a value, and there is no file '{words[3]}'"
+        assert outcome.err.splitlines()[0] == f"error: {told}"
+    # A file, be it there or not.
+    (tmp_path / "table").write_text("a\n1\n")
+    for words in (["inspect", "-q", "table"], ["inspect", "-q", "no.csv"], ["inspect", "-q", "-"]):
+        assert "a value" not in kerntest(*words).err
+
+
 def test_help_shows_defaults_topics_and_exit_codes(kerntest):
     text = kerntest("mmd", "--help").out
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]

@@ -191,7 +191,13 @@ def test_a_forgotten_no_header_is_named(kerntest):
     Path("b.csv").write_text(bare)
     kerntest("ridge", "a.csv", "--target", "y", "-o", "named.kt", "--kernel", "linear")
     kerntest("ridge", "b.csv", "--target", "x2", "-o", "counted.kt", "--kernel", "linear", "--no-header")
-    assert "hint: if the first line is a row and not a header, --no-header says so" in kerntest("inspect", "b.csv").err
+    says = "hint: if the first line is a row and not a header, --no-header says so"
+    assert says in kerntest("inspect", "b.csv").err
+    for header, doubtful in (("0.5;17;Ulm", True), ("0.5;Bonn;Ulm", False), ("1990;1991;1992", False)):
+        Path("c.csv").write_text(f"{header}\n1.5;18;Bonn\n")
+        told = kerntest("ridge", "c.csv", "--target", "price").err.splitlines()
+        assert told[0] == "error: column 'price' is not in c.csv"
+        assert told[1] == f"{says + ';' if doubtful else 'hint:'} the columns are {header.replace(';', ', ')}"
     Path("b.csv").write_text(bare.replace("0;0", "7;0"))
     assert "by position: if b.csv has no header, --no-header says so" in kerntest("predict", "counted.kt", "b.csv").err
     assert "by name: b.csv needs a header" in kerntest("predict", "named.kt", "b.csv", "--no-header").err

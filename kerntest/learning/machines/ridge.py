@@ -274,7 +274,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             what = f"target must be the name of a column, or a list of names, not {self.target!r}"
             raise UsageError(what, hint=f"the columns are {', '.join(table.names[:12])}", code="usage.target")
         texts = [self.target] if isinstance(self.target, str) else [str(one) for one in self.target]
-        if len(texts) == table.n_rows and not {*texts} & {*table.names}:
+        if not isinstance(self.target, str) and len(texts) == table.n_rows and not {*texts} & {*table.names}:
             raise values_for_name(self.target, self.ESTIMATOR)
         # A text may name several with commas between them, unless it is a name.
         patterns = [one for text in texts for one in ([text] if text in table.names else split_patterns(text))]
