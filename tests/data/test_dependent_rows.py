@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import signal
 
 from kerntest import (
     hsic_pairs,
@@ -513,3 +514,13 @@ def test_cases_that_are_numbered_by_treatment_are_cases_and_the_time_of_each_is_
     assert named(table) == "hen"
     assert named(table, x=["diet"], y=["weight"]) == "hen"
     assert any("cluster='hen' learns without it" in one for one in train_ridge(table, "weight").warnings)
+
+
+def test_days_of_months_by_which_a_table_is_sorted_follow_time_where_the_other_side_does():
+    rng = np.random.default_rng(20)
+    table = pd.DataFrame({"month": np.repeat(np.arange(5), 30), "day": np.tile(np.arange(1, 31), 5)})
+    table["heat"] = signal.lfilter([1.0], [1.0, -0.8], rng.normal(size=150))
+    asked = {"x_columns": "day", "y_columns": "heat"}
+    assert [one for one in hsic_test(table, **asked).warnings if "alike in 'day', 'heat'" in one]
+    drawn = table.assign(heat=rng.normal(size=150) + table.day / 10)
+    assert not [one for one in hsic_test(drawn, **asked).warnings if "alike" in one]

@@ -356,8 +356,13 @@ def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.i
     return [
         column.name
         for column, values in runs
-        if counts_rows(values) or (column.name not in sorts and _locally_alike(values))
+        if counts_rows(values) or (_locally_alike(values) and (column.name not in sorts or _comes_back(values)))
     ]
+
+
+def _comes_back(values: Values) -> bool:
+    """Say whether a table is sorted by these only within groups in which the same return, as the day of a month and a year do."""
+    return not _in_one_direction(np.diff(values)) and 2 * len(np.unique(values, return_counts=True)[0]) <= len(values)
 
 
 def no_series(tables: Sequence[Table], rows: NDArray[np.intp], *, rejects: bool) -> Iterator[str]:
