@@ -90,3 +90,17 @@ def test_rows_of_one_case_that_other_columns_tell_apart_are_told_by_its_name():
     # A column of few values is no name of cases.
     plain = visits.drop(columns="patient")
     assert not [text for text in hsic_test(plain, x_columns="rent", y_columns="wage").warnings if "another" in text]
+
+
+def test_amounts_that_are_mostly_0_beside_round_ones_are_no_copies():
+    rng, n = np.random.default_rng(0), 1000
+    exact = np.round(np.exp(rng.normal(7, 1, n)), 2)
+    favourite = rng.choice(
+        [500.0, 1000, 1500, 2000, 2500, 3000, 5000, 800], n, p=[0.1, 0.35, 0.1, 0.2, 0.1, 0.08, 0.05, 0.02]
+    )
+    amount = np.where(rng.random(n) < 0.4, 0, np.where(rng.random(n) < 0.2, favourite, exact))
+    other = np.where(rng.random(n) < 0.95, 0, np.round(np.exp(rng.normal(6, 1, n)), 2))
+    asked = {"x_columns": "amount", "y_columns": "other"}
+    table = pd.DataFrame({"amount": amount, "other": other})
+    assert not said(hsic_test(table, **asked))
+    assert said(hsic_test(pd.concat([table.assign(amount=exact)] * 2), **asked))

@@ -65,6 +65,8 @@ CROWDED = 0.5
 FEWEST_DIGITS, DIGITS_HELD = 4, 6
 # Numbers of copies have a variance below their mean, or near it where they were drawn; favourite numbers one far above.
 MOST_UNEQUAL = 1.6
+# A column says nothing of rows that are equal if it has one value in such a share of them.
+SAME_IN_MOST = 0.5
 # Share of the different rows that a column without ties tells apart.
 TELLS_ROWS = 0.9
 # How much of the way from chance to certainty a column goes that another one all but determines.
@@ -332,7 +334,11 @@ def _pairs(sizes: NDArray[np.intp]) -> NDArray[np.float64]:
 def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: NDArray[np.intp]) -> bool:
     """Say whether rows are equal although a column tells nearly all rows apart and has hardly a tie by chance."""
     repeated = sizes[group] > 1
-    if len(columns) == 1 and np.var(sizes) > MOST_UNEQUAL * (np.mean(sizes) - 1.0):
+    # Where the others are mostly one value, as amounts are 0, it is one column, and the most frequent row, all 0, counts once.
+    first = np.unique(group[repeated], return_index=True)[1]
+    several = sum(_most_frequent(column[repeated][first]) < SAME_IN_MOST for column in columns) > 1
+    once = np.sort(sizes)[: len(sizes) - (len(columns) > 1)]
+    if not several and len(once) and np.var(once) > MOST_UNEQUAL * (np.mean(once) - 1.0):
         return False
     for numbers in [np.asarray(column, dtype=np.float64) for column in columns if _is_number(column)]:
         # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
@@ -342,6 +348,11 @@ def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: N
         if expected is not None and _improbable(len(np.unique(numbers[repeated])), expected):
             return True
     return False
+
+
+def _most_frequent(column: Values) -> float:
+    """Return the share of the values that is the most frequent one."""
+    return float(np.unique(column, return_counts=True)[1].max()) / len(column)
 
 
 def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) -> float | None:
