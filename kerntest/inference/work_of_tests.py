@@ -19,6 +19,7 @@ from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Gaussian
 from kerntest.kernels.text import is_additive, plain
 from kerntest.matrices import factor
+from kerntest.matrices.different import few_different
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, TOLERANCE, expected_rank
 from kerntest.matrices.passes import HELD_ENTRIES, kept_together, plan_blocks
 
@@ -252,11 +253,11 @@ def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Seque
 def _ranks(points: Points, kernels: Sequence[Kernel], *, single: bool) -> dict[int, tuple[float, float]]:
     """Return the least and most columns of the matrices that `TwoVariables` looks at as products of few."""
     many, tolerance = len(points) > FEW_ROWS, TOLERANCE if single else LEFT_OUT
-    smooth = points.numeric.shape[1] == 1
+    smooth, repeated = points.numeric.shape[1] == 1, many and few_different(points) is not None
     return {
         place: expected_rank(kernel, points, tolerance)
         for place, kernel in enumerate(kernels)
-        if single or (many and (is_additive(kernel) or (smooth and isinstance(plain(kernel), Gaussian))))
+        if single or (many and (repeated or is_additive(kernel) or (smooth and isinstance(plain(kernel), Gaussian))))
     }
 
 

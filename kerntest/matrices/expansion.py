@@ -10,10 +10,11 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import Engine, enough_for
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+from kerntest.matrices.different import equal_rows
 from kerntest.matrices.factor import BLOCK, as_points, row_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -21,29 +22,6 @@ if TYPE_CHECKING:
 
 # Kernel values of one block: so many stay in the second-level cache of a core.
 EXPANSION_BLOCK = 2**18
-
-
-def equal_rows(columns: Sequence[NDArray[Any]], share: float = 1.0) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-    """Return the first of equal rows, in their order, and the place among these of what each of n rows equals.
-
-    None where no fewer than such a share of the rows are different. Cost: O(n (p + log n)).
-    """
-    sums, before = np.zeros(len(columns[0])), 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for some in columns:
-            weights = np.sin(np.arange(1.0, some.shape[1] + 1) + before)
-            before += some.shape[1]
-            # Each row by itself: sums of equal ones are equal to the last bit, and hardly ever those of others.
-            for part in row_blocks(len(some), some.shape[1], EXPANSION_BLOCK):
-                sums[part] += (some[part] * weights).sum(axis=1)
-    ordered = np.sort(sums)
-    if 1 + np.count_nonzero(ordered[1:] > ordered[:-1]) >= share * len(sums):
-        return None
-    _, first, place = np.unique(sums, return_index=True, return_inverse=True)
-    if not all(np.array_equal(some[first][place], some) for some in columns):
-        _, first, place = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return first[order], np.argsort(order)[place.ravel()]
 
 
 class _Functions:

@@ -17,6 +17,7 @@ from kerntest.kernels.algebra import OnColumns, terms
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points, squared_norms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Gaussian
+from kerntest.matrices.different import few_different
 from kerntest.matrices.matrix import SHARED_ROWS, ZERO, KernelMatrix, Matrix, largest_entries
 
 if TYPE_CHECKING:
@@ -129,12 +130,16 @@ def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, m
 
     The next pivots are the rows with the largest diagonals left (Fine and Scheinberg 2001; Bach and Jordan 2002). It is
     not complete if `most` columns are too few, if the kernel overflows, or where a diagonal turns negative, as it does
-    for kernels that are not positive definite. Cost: O(n r (p + r)) time, O(n r) memory; K is never formed.
+    for kernels that are not positive definite. Cost: O(n r (p + r)) time, O(n r) memory; K is never formed. Of few different
+    rows n is their number.
     """
-    cholesky = _Cholesky(KernelMatrix(kernel, points), most)
+    few = few_different(points)
+    different = points if few is None else few[0]
+    counts = np.ones(len(points)) if few is None else np.bincount(few[1])
+    cholesky = _Cholesky(KernelMatrix(kernel, different), most)
     left, width = cholesky.left, 1
-    trace, largest = float(left.sum()), float(left.max(initial=0.0))
-    while math.isfinite(trace) and cholesky.rank < cholesky.most and left.sum() > tolerance * trace:
+    trace, largest = float(counts @ left), float(left.max(initial=0.0))
+    while math.isfinite(trace) and cholesky.rank < cholesky.most and counts @ left > tolerance * trace:
         width = min(width, cholesky.most - cholesky.rank)
         candidates = _largest(left, width)
         added = cholesky.add(candidates, STANDS_OUT * float(left[candidates].max()))
@@ -144,9 +149,10 @@ def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, m
         if cholesky.rank >= SINGLE_PIVOTS:
             # Twice as many next time if all of them served.
             width = min(2 * width, TOGETHER) if added == width else added
-    residual = float(left.sum())
+    residual = float(counts @ left)
     complete = kernel.positive_definite and math.isfinite(trace) and left.min(initial=0.0) >= 0.0
-    return Factor(cholesky.columns, residual, bool(complete and residual <= tolerance * trace))
+    columns = cholesky.columns if few is None else cholesky.columns[few[1]]
+    return Factor(columns, residual, bool(complete and residual <= tolerance * trace))
 
 
 def pivoted_factor(matrix: Matrix, tolerance: float, most: int, sample: NDArray[np.intp]) -> Array | None:
@@ -219,8 +225,9 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
         columns = np.concatenate([factor.columns for factor in factors], axis=1)
         return Factor(columns, sum(factor.residual for factor in factors))
     most = int(MOST_COLUMNS * math.sqrt(len(points)))
+    first = min(FIRST_COLUMNS, most) if few_different(points) is None else most
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = kernel_factor(kernel, points, tolerance=tolerance, most=min(FIRST_COLUMNS, most))
+        factor = kernel_factor(kernel, points, tolerance=tolerance, most=first)
         if not factor.complete:
             sampled = max(SAMPLED, SAMPLED_PER_COLUMN * most)
             if _rank(kernel, _spread_rows(points, sampled), tolerance) <= most:
@@ -243,10 +250,13 @@ def expected_rank(kernel: Kernel, points: Points, tolerance: float, most: float 
         return least, most_
     if not kernel.positive_definite or (most is None and len(points) <= FEW_ROWS):
         return math.inf, math.inf
+    few = few_different(points)
     most = MOST_COLUMNS * math.sqrt(len(points)) if most is None else most
-    rows = _spread_rows(points, EXPECTED_ROWS - FARTHEST)
+    rows = _spread_rows(points if few is None else few[0], EXPECTED_ROWS - FARTHEST)
     with np.errstate(over="ignore", invalid="ignore"):
         rank = float(_rank(kernel, rows, tolerance))
+    if few is not None and rank <= most:
+        return rank, rank
     if rank > min(most, FULL_SHARE * len(rows)):
         return math.inf, math.inf
     return (rank, rank) if rank <= SMALL_SHARE * len(rows) else (rank, math.inf)

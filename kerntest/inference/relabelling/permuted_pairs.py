@@ -34,6 +34,7 @@ from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, T
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.elementary import Gaussian, Linear
 from kerntest.kernels.text import is_additive, plain
+from kerntest.matrices.different import few_different
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, TOLERANCE, Factor, centred_factor, low_rank_factor
 from kerntest.matrices.passes import KernelStack
 from kerntest.report.results.independence_record import Lags
@@ -211,16 +212,17 @@ class TwoVariables(ExactTest):
         """Return the kernels of one side, and which matrices are products of few columns.
 
         Of many rows, additive kernels are linear kernels of their factors: a product of two takes fewer steps than an
-        exponential for every column. Gaussians on one column have factors too, for correlations with other factors; and
-        a single pair of kernels may have this form whatever they are.
+        exponential for every column. Gaussians on one column have factors too, for correlations with other factors, as all
+        kernels of few different rows have; and a single pair of kernels may have this form whatever they are.
         """
         points, single = self.points[side], len(family.members) == 1
         many = len(points) > FEW_ROWS
+        repeated = many and few_different(points) is not None
 
         def member(kernel: Kernel) -> _Member:
             additive = many and is_additive(kernel)
             smooth = many and points.numeric.shape[1] == 1 and isinstance(plain(kernel), Gaussian)
-            tried = single or additive or smooth
+            tried = single or additive or smooth or repeated
             known = low_rank_factor(kernel, points, TOLERANCE if single else LEFT_OUT) if tried else None
             if known is None:
                 return _Member(points, kernel)

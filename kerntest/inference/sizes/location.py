@@ -26,6 +26,7 @@ from kerntest.inference.sizes.margins import drawn_units
 from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.counting import work_of_values
+from kerntest.matrices.different import few_different
 from kerntest.report.results.two_sample_record import SmallestShift
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ FARTHEST, NEARLY_SURE = 3.0, 0.975
 COLUMNS, SEEN, FEW_RELABELLINGS = 8, 1e-9, 60
 # The search for shares of values that many rows share: halvings, and a slope beyond which all rows have the largest one.
 TILTINGS, STEEPEST = 30, 1e6
+# Different rows are weighed where they are fewer than this share of the blocks.
+FEWER = 0.5
 # No relabelling changes what varies less than this, in units of the largest value.
 UNCHANGED = 1e-12
 
@@ -201,15 +204,16 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     s = float(min(2 * _size_of_part(sample, n), n))
     _, units, _, chosen = drawn_units(sample, seed)
     blocks = min(s, BLOCKS, float(units.max()) + 1.0)
-    products = count * _relabellings(alpha) * blocks
+    few = few_different(sample.points, FEWER * blocks)
+    products = count * _relabellings(alpha) * (blocks if few is None else len(few[0]))
     # Of units that are drawn all rows take part.
     some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
     one = work_of_values(kernels[:1], sample.points)
     sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 20.0 * drawn**2})
     sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
     tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
-    weighed = added({"product": products * blocks, "entry": 8.0 * products}, times=2.0 + ROUNDS / 2)
-    shift = added(tried, weighed)
+    weighed = {"product": products * (blocks if few is None else len(few[0])), "entry": 8.0 * products}
+    shift = added(tried, added(weighed, times=2.0 + ROUNDS / 2))
     what = "the size of the difference, or the shift that would have been found"
     helds = 8.0 * max(4.0 * s**2, 1.2 * products), 8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2)
     low, high = ({unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of in (min, max))
@@ -237,9 +241,8 @@ class MovedTest:
         )
         weights = own_weights(np.hstack([labels, fixed]).astype(np.float64), self.blocks).weights
         self.of_x, self.of_y = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
-        here = self._summed(self.points, self.points)
-        self.within, between = _forms(self.of_x, here, self.of_x, self.of_y)
-        (self.in_y,) = _forms(self.of_y, here, self.of_y)
+        self.within, between = self._forms(self.points, self.points, self.of_x, self.of_x, self.of_y)
+        (self.in_y,) = self._forms(self.points, self.points, self.of_y, self.of_y)
         values = self.within + self.in_y - 2.0 * between
         self.seen = values.std(axis=1) > UNCHANGED * np.abs(values).max(axis=1)
         # So many of the relabellings may reach the statistic where it is small enough to reject.
@@ -261,9 +264,8 @@ class MovedTest:
 
     def _scores(self, column: int, by: float, some: slice) -> Array:
         there, of_x = self.shifted(column, by), self.of_x[some]
-        alike = self._alike(there)
-        in_x = self.within[:, some] if alike else _forms(of_x, self._summed(there, there), of_x)[0]
-        (between,) = _forms(of_x, self._summed(there, self.points), self.of_y[some])
+        in_x = self.within[:, some] if self._alike(there) else self._forms(there, there, of_x, of_x)[0]
+        (between,) = self._forms(there, self.points, of_x, self.of_y[some])
         return np.asarray(self.score((in_x + self.in_y[:, some] - 2.0 * between)[self.seen]))
 
     def shifted(self, column: int, by: float) -> Points:
@@ -300,23 +302,36 @@ class MovedTest:
         """Return by how much rows are moved on average."""
         return float((self.shifted(column, by).numeric - self.points.numeric)[:, column].mean())
 
-    def _summed(self, x: Points, y: Points) -> list[Array]:
-        """Return the sums of each kernel over pairs of blocks."""
-        pairs, starts = DensePairs(x, y), self.blocks.starts[:-1]
+    def _forms(self, x: Points, y: Points, left: Array, *right: Array) -> list[Array]:
+        """Return left' M right for weights of blocks, M the sums of each kernel over pairs of blocks of x and y, shape (F, R).
+
+        Where different rows are fewer than blocks these are weighed.
+        """
+        starts, most = self.blocks.starts[:-1], FEWER * len(self.blocks.in_x)
+        of_x, of_y = few_different(x, most), few_different(y, most)
+        if of_x is not None and of_y is not None:
+            (x, in_x), (y, in_y) = of_x, of_y
+            left, right = left @ self._counts(in_x), tuple(one @ self._counts(in_y) for one in right)
+        pairs = DensePairs(x, y)
         pairs.halve_bandwidths()
-        return [np.add.reduceat(np.add.reduceat(one.evaluate(pairs), starts), starts, axis=1) for one in self.kernels]
+        matrices = [one.evaluate(pairs) for one in self.kernels]
+        if of_x is None or of_y is None:
+            matrices = [np.add.reduceat(np.add.reduceat(one, starts), starts, axis=1) for one in matrices]
+        products = [left @ one for one in matrices]
+        return [np.stack([np.einsum("gb,gb->g", one, other) for one in products]) for other in right]
+
+    def _counts(self, places: NDArray[np.intp]) -> Array:
+        """Return how many rows of each block are each of the different rows, shape (b, d)."""
+        shape = len(self.blocks.in_x), int(places.max()) + 1
+        of_rows = np.repeat(np.arange(shape[0]), self.blocks.sizes)
+        found = np.bincount(of_rows * shape[1] + places, minlength=math.prod(shape))
+        return np.asarray(found.reshape(shape), dtype=np.float64)
 
     def _alike(self, there: Points) -> bool:
         """Whether all kernels are of differences: rows that are moved together are to each other what they were."""
         pairs = [DensePairs(some, some) for some in (one.take(slice(0, FEW)) for one in (self.points, there))]
         values = ([one.evaluate(some) for some in pairs] for one in self.kernels)
         return all(np.allclose(one, other, rtol=1e-6, atol=1e-9) for one, other in values)
-
-
-def _forms(left: Array, matrices: Sequence[Array], *right: Array) -> list[Array]:
-    """Return left' M right of each row of weights, for each of several matrices, shape (F, R)."""
-    products = [left @ one for one in matrices]
-    return [np.stack([np.einsum("gb,gb->g", one, other) for one in products]) for other in right]
 
 
 def _size_of_part(rows: Variable, n: int) -> int:

@@ -33,7 +33,7 @@ from kerntest.kernels.elementary import Hamming, by_covariance
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import TRAINING_PART, Encoder
 from kerntest.learning.rows.targets import numbers_of
-from kerntest.matrices.expansion import equal_rows
+from kerntest.matrices.different import equal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
