@@ -127,6 +127,17 @@ def told_of_coverage(
     return [f"{told}: standard deviations and intervals of this regression are too small"]
 
 
+def told_below_zero(name: str, truth: Array, low: Array, interval: float, rows: str) -> list[str]:
+    """Return a warning about intervals of a target that is never below 0, more of which reach below it than they should miss."""
+    below = float(np.mean(low < 0.0))
+    # Of 0 and 1 no transformation makes a number.
+    if truth.min() < 0.0 or below <= 1.0 - interval or np.isin(truth, [0.0, truth.max()]).all():
+        return []
+    told = f"intervals of {percent(interval)} reach below 0 in {percent(below)} of {rows}, and {name!r} never does"
+    way = "logarithm" if truth.min() > 0.0 else "square root"
+    return [f"{told}: the {way} of {name!r}, predicted in its place, keeps them above"]
+
+
 @dataclass(frozen=True)
 class UnevenCoverage:
     """Which shares of the rows with the lowest and with the highest third of the predictions intervals hold, where that matters."""

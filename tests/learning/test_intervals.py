@@ -201,3 +201,27 @@ def test_sources_of_rows_in_clusters_are_not_tested():
     found = train_unmix(table.assign(g=np.arange(400) // 10), cluster="g", test_fraction=0.3)
     assert found.test.p_value is None
     assert "on 120 test rows" in found.summary().splitlines()[-1]
+
+
+@pytest.mark.parametrize("fraction", [None, 0.4])
+def test_intervals_below_0_of_what_never_is_are_told(fraction):
+    rng = np.random.default_rng(0)
+    x, noise = rng.uniform(0, 1, 200), rng.exponential(size=200) - 1.0
+
+    def told(y):
+        result = train_ridge(pd.DataFrame({"x": x, "y": y}), "y", test_fraction=fraction, kernel="linear")
+        return [one for one in result.warnings if "below 0" in one]
+
+    (text,) = told(1.05 + noise)
+    rows = "rows left out, one at a time" if fraction is None else "test rows"
+    assert text.startswith("intervals of 90 % reach below 0 in ")
+    assert text.endswith(
+        f" of {rows}, and 'y' never does: the logarithm of 'y', predicted in its place, keeps them above"
+    )
+    (text,) = told(np.round(1.05 + noise))
+    assert "the square root of 'y'" in text
+    # Far from 0, below it, a share of two values, and where intervals of one width are told to be wrong.
+    assert told(9.0 + noise) == told(noise) == told((noise > 0).astype(float)) == []
+    grows = train_ridge(pd.DataFrame({"x": x, "y": x**3 * (1.05 + noise)}), "y", test_fraction=fraction).warnings
+    assert [one for one in grows if "about one width" in one]
+    assert not [one for one in grows if "below 0" in one]

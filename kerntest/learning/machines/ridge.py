@@ -16,7 +16,7 @@ from kerntest.errors import DataError, UsageError, counted, option, positive
 from kerntest.learning import scores
 from kerntest.learning.estimator import Estimator, not_fitted
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
-from kerntest.learning.intervals import covered_share, told_of_coverage, uneven_coverage
+from kerntest.learning.intervals import covered_share, told_below_zero, told_of_coverage, uneven_coverage
 from kerntest.learning.learner import Judgement, Learner, trains, values_for_name
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
@@ -400,7 +400,12 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         parts = [one for one in (rows, test) if one is not None]
         drawn = partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine)
         told = [one.told(left_out_rows(together=rows.clusters is not None)) for one in model.uneven]
-        return Judgement(fields, drawn, [*self._warnings(judged, targets, (test or rows).clusters), *told])
+        warnings = self._warnings(judged, targets, (test or rows).clusters)
+        # Of intervals of one width the transformation is told once.
+        for one in judged:
+            if one.reach is not None and not any(uneven.target == one.name for uneven in model.uneven):
+                warnings += told_below_zero(one.name, one.truth, one.found - one.reach, interval, one.rows)
+        return Judgement(fields, drawn, [*warnings, *told])
 
     def _warnings(self, judged: Sequence[Predicted], targets: Sequence[TargetFit], clusters: Codes | None) -> list[str]:
         """Return what a reader must know of predictions of rows held out, or left out, and of their intervals."""
