@@ -72,6 +72,11 @@ _HINTS = (
     ("correction", "--select", "the p-value of each step takes the choice among the columns into account"),
     ("select", "", "`kerntest hsic DATA --target NAME --select 3` finds three columns on which NAME depends"),
     ("correction", "", "a single test has nothing to correct for"),
+    (
+        "time_series",
+        "",
+        f"p-values of shifts are at least 1/n, too large for many pairs: --time-series {_ONE_PAIR} --time-series`",
+    ),
     ("min_lag", "", "the smallest shift is one of a test of series"),
     ("method", "", f"--method features {_ONE_PAIR} --method features`"),
     ("features", "", f"--features {_ONE_PAIR} --features KIND:M`"),
