@@ -69,6 +69,7 @@ MISSED = {
 }
 # What people call the score of rows held out in folds.
 _IN_FOLDS, MEAN_OF_FOLDS = re.compile(r"cv|cross|fold|grid|mean_"), "grid.mean"
+_R_SQUARED = re.compile(r"r[-_ ]?sq(uared?)?$", re.IGNORECASE)
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
 
@@ -100,7 +101,8 @@ class Gate:
         there = self.name in found and not isinstance(found[self.name], (str, bool))
         if self.name and not there and (self.name in found or all(found.get(name, 0) is not None for name in above)):
             no_number = f"{self.name!r} is no number in the report"
-            close = None if self.name in found else suggest(self.name, tuple(_numbers(found)))
+            name = _R_SQUARED.sub("r2", self.name)
+            close = None if self.name in found else suggest(name, tuple(_numbers(found)))
             meant = f"did you mean {close!r}?" if close else _some_numbers(found)
             in_folds = MEAN_OF_FOLDS in found and _IN_FOLDS.match(self.name)
             if in_folds and self.name not in found and not str(close).startswith("grid."):

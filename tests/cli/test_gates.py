@@ -149,6 +149,12 @@ def test_a_gate_on_what_no_such_report_can_have_is_refused_before_the_fit(kernte
     ]
 
 
+@pytest.mark.parametrize(("name", "meant"), [("test.rsq", "test.r2"), ("r_squared", "r2"), ("Rsq", "r2")])
+def test_a_gate_on_r_squared_is_told_its_name(kerntest, name, meant):
+    told = kerntest(*RIDGE[:-1], "--test-fraction", "0.3", "--fail-on", f"{name}<0.8").err
+    assert told.splitlines()[1] == f"hint: did you mean {meant!r}?"
+
+
 def test_a_gate_on_the_score_in_folds_is_told_its_name(kerntest):
     for name in ("cv.accuracy", "cv", "grid.accuracy", "folds.accuracy"):
         told = kerntest(*SVM[:4], "--cv", "5", "--fail-on", f"{name}<0.9")
