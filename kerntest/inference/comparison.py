@@ -162,8 +162,9 @@ class Comparison:
             [TableFacts.of(table) for table in tables.tables],
             (*pooled.numeric_names, *pooled.category_names),
         )
-        whole = [one.with_all_columns() for one in tables.read]
-        of_pairs = column_of_pairs(whole, names) if sample.design is None else None
+        of_pairs = None
+        if sample.design is None:
+            of_pairs = column_of_pairs([one.with_all_columns() for one in tables.read], names)
         warnings += (*two_sample_warnings(facts, names, of_pairs), *repeated, *pooled.warnings)
         warnings += (*telling_apart(facts, names, (*warnings, *dependent)), *dependent)
         if self.explain:
