@@ -121,7 +121,7 @@ def understood(
         return column
     if reading.n_fitting == reading.total:
         if reading.others:
-            wanted = "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
+            wanted = forms.date_form(dayfirst)
             form = next((one for one in (reading.form, *reading.others) if one.name == wanted), None)
             found = None if form is None else in_form(column, form, table.na)
             return found or replace(column, problem=_ambiguous_problem(column, table, reading))

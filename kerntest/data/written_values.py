@@ -220,6 +220,13 @@ FORMS = (
         partial(_year_last, day_first=False),
     ),
 )
+
+
+def date_form(dayfirst: bool | None) -> str:
+    """Return the form of dates with the day or the month first; nothing where that is not said."""
+    return "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
+
+
 _FORM_OF = {form.name: form for form in FORMS}
 
 

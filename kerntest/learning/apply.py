@@ -21,6 +21,7 @@ from kerntest.data.columns import match_names, split_patterns
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table, in_arrow
+from kerntest.data.written_values import date_form
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import CURRENT, PROGRAM_BYTES, Engine, engine_of
 from kerntest.engines.plan import plan_wanted, tell
@@ -257,7 +258,13 @@ def _applied(
     csv["na"] = encoder.na if csv.get("na") is None else csv["na"]
     choice = CsvOptions.of(**csv).choice
     with open_blocks(os.fspath(data), **csv, block_bytes=block) as reader:
-        reader.written = {column.name: column.written for column in encoder.columns if column.written}
+        # Dates that are written otherwise now are as the caller says.
+        first, either = date_form(csv.get("dayfirst")), [date_form(one) for one in (True, False)]
+        reader.written = {
+            column.name: first if first and column.written in either else column.written
+            for column in encoder.columns
+            if column.written
+        }
         columns = replace(columns, kept=tuple(match_names(keep, reader.names, reader.name)))
         literal, taken = split_patterns(keep), {columns.row, *columns.names}
         replaced = [name for name in columns.kept if name in taken]

@@ -185,6 +185,21 @@ def test_a_line_that_names_the_delimiter_is_no_row(kerntest):
         assert "b.csv, line 6: column 'x' holds '?'" in kerntest(*words).err
 
 
+def test_dates_of_new_rows_are_read_as_is_said_and_else_as_the_model_was_trained(kerntest):
+    days = [f"{1 + k % 12}/{1 + k % 7}/2020" for k in range(40)]
+    write("a.csv", {"d": days, "y": range(40)})
+    told = kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear", "--dayfirst")
+    assert told.code == 0, told.err
+    write("new.csv", {"d": ["2/3/2020"]})
+    write("turned.csv", {"d": ["3/2/2020"]})
+    trained, same, turned, other = (
+        kerntest("predict", "m.kt", *words).out
+        for words in (["new.csv"], ["new.csv", "--dayfirst"], ["turned.csv", "--no-dayfirst"], ["turned.csv"])
+    )
+    assert trained == same == turned != other
+    assert "--dayfirst is for tables, and m.kt is a model" in kerntest("inspect", "m.kt", "--dayfirst").err
+
+
 def test_a_forgotten_no_header_is_named(kerntest):
     write("a.csv", {"x": range(30), "y": range(30)})
     bare = "".join(Path("a.csv").read_text().splitlines(keepends=True)[1:])

@@ -65,7 +65,9 @@ def inspect_file(file: str, **options: Any) -> None:
         run.tell(report, rows)
         return
     if given := {
-        name for name, value in options.items() if value not in ("auto", None, True) and (name, value) != ("seed", 0)
+        name
+        for name, value in options.items()
+        if value not in ("auto", None) and (name, value) not in {("seed", 0), ("header", True)}
     }:
         raise UsageError(
             f"--{min(given).replace('header', 'no-header')} is for tables, and {file} is a model",
