@@ -205,7 +205,8 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     _, units, _, chosen = drawn_units(sample, seed)
     blocks = min(s, BLOCKS, float(units.max()) + 1.0)
     few = few_different(sample.points, FEWER * blocks)
-    products = count * _relabellings(alpha) * (blocks if few is None else len(few[0]))
+    products = count * (blocks if few is None else len(few[0]))
+    known, tries = 1.0 * _relabellings(alpha), (3.0 + ROUNDS / 2) * RELABELLINGS
     # Of units that are drawn all rows take part.
     some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
     one = work_of_values(kernels[:1], sample.points)
@@ -213,9 +214,12 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
     tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
     weighed = {"product": products * (blocks if few is None else len(few[0])), "entry": 8.0 * products}
-    shift = added(tried, added(weighed, times=2.0 + ROUNDS / 2))
+    shift = added(tried, added(weighed, times=known + tries))
     what = "the size of the difference, or the shift that would have been found"
-    helds = 8.0 * max(4.0 * s**2, 1.2 * products), 8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2)
+    helds = (
+        8.0 * max(4.0 * s**2, 1.2 * products * _relabellings(alpha)),
+        8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2),
+    )
     low, high = ({unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of in (min, max))
     return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
 
@@ -240,10 +244,12 @@ class MovedTest:
             self.blocks.in_x[self.blocks.free :], (len(labels), len(self.blocks.in_x) - self.blocks.free)
         )
         weights = own_weights(np.hstack([labels, fixed]).astype(np.float64), self.blocks).weights
-        self.of_x, self.of_y = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
-        self.within, between = self._forms(self.points, self.points, self.of_x, self.of_x, self.of_y)
+        (values,) = self._forms(self.points, self.points, weights, weights)
+        # A small alpha asks for many to tell which score is beyond it, and not for more to tell a power.
+        some = weights[_spaced(len(labels), RELABELLINGS)]
+        self.of_x, self.of_y = np.maximum(some, 0.0), np.maximum(-some, 0.0)
+        (self.within,) = self._forms(self.points, self.points, self.of_x, self.of_x)
         (self.in_y,) = self._forms(self.points, self.points, self.of_y, self.of_y)
-        values = self.within + self.in_y - 2.0 * between
         self.seen = values.std(axis=1) > UNCHANGED * np.abs(values).max(axis=1)
         # So many of the relabellings may reach the statistic where it is small enough to reject.
         enough = math.floor(alpha * len(labels) * (1.0 + 1e-12))
