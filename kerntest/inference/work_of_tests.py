@@ -253,7 +253,7 @@ def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Seque
 def _ranks(points: Points, kernels: Sequence[Kernel], *, single: bool) -> dict[int, tuple[float, float]]:
     """Return the least and most columns of the matrices that `TwoVariables` looks at as products of few."""
     many, tolerance = len(points) > FEW_ROWS, TOLERANCE if single else LEFT_OUT
-    smooth, repeated = points.numeric.shape[1] == 1, many and few_different(points) is not None
+    smooth, repeated = points.numeric.shape[1] == 1, many and few_different(points, math.sqrt(len(points))) is not None
     return {
         place: expected_rank(kernel, points, tolerance)
         for place, kernel in enumerate(kernels)

@@ -47,8 +47,8 @@ SEARCHED_ARRAYS = 6.0
 # By which powers of the rows machines take longer than one of a part of them, least and most; bytes for each entry of the
 # largest system, whose rows may grow with all.
 POWERS, SYSTEM_BYTES = (1.4, 2.4), 24.0
-# Calls of numpy of a machine by itself, and of one of many that are solved together.
-CALLS, CALLS_STACKED = 2e4, 200.0
+# Calls of numpy of a machine by itself, and of one of many that are solved together; of one of a search, as a share of these.
+CALLS, CALLS_STACKED, CALLS_OF_FIT = 2e4, 200.0, 0.3
 # Rows up to which machines of pairs of classes are solved together.
 STACKED_ROWS = 60
 # Passes of Lanczos over a matrix, in columns of a vector each; and steps of conjugate gradients.
@@ -150,7 +150,7 @@ def cost_of_machines(
     # Where costs are tried each machine is solved by itself, again and again.
     few = float(np.count_nonzero(rows <= STACKED_ROWS)) if tried == 1 else 0.0
     alone = CALLS * (len(rows) - few) * (tried if pilot is None else 1)
-    calls = {"call": (CALLS_STACKED * few + alone) * (1.0 + 0.5 * searched)}
+    calls = {"call": (CALLS_STACKED * few + alone) * (1.0 + CALLS_OF_FIT * searched)}
     if features is not None:
         size, made = _of_features(features, kernel, points)
         each = added({"product": 1.0 * size**2, "entry": 8.0 * size}, times=float(rows.sum()) * (1.0 + searched))

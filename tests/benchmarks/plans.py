@@ -52,6 +52,14 @@ def overlapping(rows, columns):
     return {"x.csv": (normal(rows, columns), {"label": np.where(rare, "rare", "usual").tolist()})}
 
 
+def counts(rows, columns, classes=2):
+    """Columns of counts with few different rows, and classes by their sum, with noise."""
+    X = np.random.default_rng(5).poisson(3.0, (rows, columns)).astype(float)
+    score = X.sum(axis=1) + 3.0 * normal(rows, 1)[:, 0]
+    label = np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
+    return {"x.csv": (X, {"label": [f"c{one}" for one in label]})}
+
+
 def tails(rows, columns):
     """Columns with long tails of which the last follow the first."""
     return {
@@ -133,6 +141,7 @@ CASES = (
     ("mmd x.csv y.csv --threads 2", lambda: two(20_000, 1)),
     ("mmd x.csv --by label", lambda: classes(3_000, 5, 4)),
     ("mmd x.csv --by label", lambda: classes(330, 3, 5)),
+    ("mmd x.csv --by label", lambda: counts(20_000, 1, 6)),
     ("mmd x.csv y.csv z.csv", lambda: two(2_000, 5) | {"z.csv": normal(2_000, 5, 2)}),
     ("mmd x.csv y.csv --cluster unit", lambda: units(4_000, 5, 8, shared=False)),
     ("mmd x.csv y.csv --cluster unit", lambda: units(1_000, 3, 50, shared=False)),
@@ -147,6 +156,7 @@ CASES = (
     (f"hsic x.csv {both(2)}", lambda: dependent(5_000, 2)),
     (f"hsic x.csv {both(2)} --kernel-x gaussian --kernel-y gaussian --bandwidth median", lambda: dependent(50_000, 2)),
     (f"hsic x.csv {both(2)}", lambda: tails(27_178, 2)),
+    (f"hsic x.csv {both(2)}", lambda: counts(20_000, 2)),
     (f"hsic x.csv {both(2)} --time-series", lambda: dependent(3_000, 2)),
     (f"hsic x.csv {both(6)} --statistic coco", lambda: dependent(2_000, 6)),
     (f"hsic x.csv {both(6)} --statistic kcc", lambda: dependent(2_000, 6)),
@@ -172,6 +182,9 @@ CASES = (
     (f"svm x.csv {LEARN}", lambda: classes(3_000, 50, noise=0.1)),
     (f"svm x.csv {LEARN}", lambda: classes(5_000, 5, 8)),
     (f"svm x.csv {LEARN}", lambda: clusters(2_140, 214)),
+    (f"svm x.csv {LEARN} --probability", lambda: counts(8_000, 2)),
+    (f"svm x.csv {LEARN} --nu 0.7", lambda: counts(4_000, 2)),
+    (f"svm x.csv {LEARN} --grid", lambda: counts(8_000, 2, 5)),
     (f"svm x.csv {LEARN} --cv 5", lambda: classes(2_000, 5)),
     (f"svm x.csv {LEARN} --cv 5", lambda: overlapping(4_000, 10)),
     (f"svm x.csv {LEARN} --nu 0.05", lambda: overlapping(3_000, 30)),

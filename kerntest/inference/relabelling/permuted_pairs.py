@@ -217,7 +217,8 @@ class TwoVariables(ExactTest):
         """
         points, single = self.points[side], len(family.members) == 1
         many = len(points) > FEW_ROWS
-        repeated = many and few_different(points) is not None
+        # Of more columns the correlations of two factors would be more than the lines of their matrices.
+        repeated = many and few_different(points, math.sqrt(len(points))) is not None
 
         def member(kernel: Kernel) -> _Member:
             additive = many and is_additive(kernel)
