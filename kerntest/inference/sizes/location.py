@@ -320,11 +320,15 @@ class MovedTest:
             left, right = left @ self._counts(in_x), tuple(one @ self._counts(in_y) for one in right)
         pairs = DensePairs(x, y)
         pairs.halve_bandwidths()
-        matrices = [one.evaluate(pairs) for one in self.kernels]
-        if of_x is None or of_y is None:
-            matrices = [np.add.reduceat(np.add.reduceat(one, starts), starts, axis=1) for one in matrices]
-        products = [left @ one for one in matrices]
-        return [np.stack([np.einsum("gb,gb->g", one, other) for one in products]) for other in right]
+
+        def forms(kernel: Kernel) -> list[Array]:
+            K = kernel.evaluate(pairs)
+            if of_x is None or of_y is None:
+                K = np.add.reduceat(np.add.reduceat(K, starts), starts, axis=1)
+            product = left @ K
+            return [np.einsum("gb,gb->g", product, other) for other in right]
+
+        return [np.stack(some) for some in zip(*map(forms, self.kernels), strict=True)]
 
     def _counts(self, places: NDArray[np.intp]) -> Array:
         """Return how many rows of each block are each of the different rows, shape (b, d)."""
