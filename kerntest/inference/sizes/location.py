@@ -206,21 +206,29 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     blocks = min(s, BLOCKS, float(units.max()) + 1.0)
     few = few_different(sample.points, FEWER * blocks)
     products = count * (blocks if few is None else len(few[0]))
-    known, tries = 1.0 * _relabellings(alpha), (3.0 + ROUNDS / 2) * RELABELLINGS
     # Of units that are drawn all rows take part.
     some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
     one = work_of_values(kernels[:1], sample.points)
     sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 20.0 * drawn**2})
     sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
-    tried = added(work_of_values(kernels, sample.points), times=(1.0 + ROUNDS / 2) * s**2)
+    values = added(work_of_values(kernels, sample.points), times=s**2)
     weighed = {"product": products * (blocks if few is None else len(few[0])), "entry": 8.0 * products}
-    shift = added(tried, added(weighed, times=known + tries))
+    # Forms: three of rows that are not moved; then one or two at each of some rounds.
+    shifts = [
+        added(
+            added(values, times=1.0 + forms), added(weighed, times=float(_relabellings(alpha) + forms * RELABELLINGS))
+        )
+        for forms in (2.0 + ROUNDS / 3, 5.0 + 2.0 * ROUNDS)
+    ]
     what = "the size of the difference, or the shift that would have been found"
     helds = (
         8.0 * max(4.0 * s**2, 1.2 * products * _relabellings(alpha)),
         8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2),
     )
-    low, high = ({unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of in (min, max))
+    low, high = (
+        {unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS}
+        for of, shift in zip((min, max), shifts, strict=True)
+    )
     return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
 
 
@@ -235,7 +243,7 @@ class MovedTest:
         self.kernels = family.kernels
         self.blocks = BlockedRows.of(part.labels, options.seed, part.design)
         self.points = part.points.take(self.blocks.order)
-        self.draws = np.random.default_rng((options.seed, STREAM, 1)).random(len(self.points))
+        self.draws = np.random.default_rng((options.seed, STREAM, 1)).random((2, len(self.points)))
         most = _relabellings(alpha)
         labels = self.blocks.relabellings(most, options.seed)
         # All that there are, in their order, or as many as were asked for.
@@ -277,8 +285,9 @@ class MovedTest:
     def shifted(self, column: int, by: float) -> Points:
         """Return the rows moved in a column by as much on average; of values that many rows share the shares change.
 
-        Else narrow kernels would see that ties are broken, or that a rare value is common, which no real shift does: shares
-        p_k of values v_k become as p_k exp(t v_k), and rows keep their order.
+        Else kernels would see that ties are broken, that a rare value is common, or that other columns do not go with a value,
+        which no real shift does: shares p_k of values v_k become as p_k exp(t v_k), rows keep their order, and one whose value
+        changes becomes some row of that value.
         """
         values = self.points.numeric[:, column]
         # Asked for counts too, it does not load numpy.ma: 13 ms of a small test.
@@ -298,11 +307,11 @@ class MovedTest:
             middle = (low + high) / 2.0
             low, high = (low, middle) if tilted(middle) @ levels >= wanted else (middle, high)
         # The rank of each row, drawn among those of its value.
-        ranks = (np.cumsum(shares) - shares)[places] + self.draws * shares[places]
+        ranks = (np.cumsum(shares) - shares)[places] + self.draws[0] * shares[places]
         above = np.minimum(np.searchsorted(np.cumsum(tilted(high)), ranks, side="right"), len(levels) - 1)
-        numeric = self.points.numeric.copy()
-        numeric[:, column] = levels[above]
-        return Points(numeric, self.points.codes)
+        some = (np.cumsum(counts) - counts)[above] + (self.draws[1] * counts[above]).astype(np.intp)
+        some = np.argsort(places, kind="stable")[some]
+        return self.points.take(np.where(above == places, np.arange(len(places)), some))
 
     def mean_shift(self, column: int, by: float) -> float:
         """Return by how much rows are moved on average."""

@@ -340,7 +340,7 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
     of_groups = len(result.provenance.inputs) == len(result.columns_y) == 1 and result.p_value <= result.alpha
     if of_groups and result.kernel_y.partition("(")[0] in {"hamming", "delta"}:
         by = f"{either('`kerntest mmd`', 'mmd_test')} with {option('by', result.columns_y[0])}"
-        lines.append(("groups", f"{by} says which groups differ, two by two"))
+        lines.append(("groups", f"{by} says which of at most 20 groups differ, two by two"))
     name = SPECTRAL.get(result.statistic_name, ("Hilbert-Schmidt independence criterion",))[0]
     return summary_of(f"Independence test ({name})", result, lines)
 
