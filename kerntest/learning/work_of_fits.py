@@ -244,7 +244,7 @@ def cost_of_ridge(
         if direct:
             each = added(made, {"product": 10.0 * size**2, "entry": JUDGED * lambdas * size}, times=n)
             each = added(each, judged(size), times=len(kernels))
-            return _cost("features", step, each, each, FEATURE_ARRAYS * 8 * n * size)
+            return _cost("features", step, each, each, max(FEATURE_ARRAYS * 8 * n * size, held))
         some = points.take(slice(0, chosen_on)) if isinstance(points, Points) else points[:chosen_on]
         told: Any = {"lambdas": lambdas, "chosen_on": chosen_on, "direct": direct, "held": 0.0, "left_out": left_out}
         chosen = added(cost_of_ridge(kernels, some, features=None, **told).work[0], {"spectrum": 2.0 * size**3})

@@ -13,7 +13,8 @@ from scipy.stats import t
 from scipy.stats import t as student
 from tolerances import assert_close
 
-from kerntest import KernelRidge, parse_kernel, predict_file, train_ridge, train_svm
+from kerntest import KernelRidge, compute_on, parse_kernel, predict_file, train_ridge, train_svm
+from kerntest.engines.engine import PROGRAM_BYTES
 from kerntest.errors import DataError, UndecidedError, UsageError
 
 X, Y = wave(60)
@@ -412,3 +413,14 @@ def test_intervals_are_told_to_hold_too_few_where_errors_grow_with_the_predictio
     factors = fan(0, 600).assign(y=lambda table: np.exp(table["y"]))
     assert len(told(factors)) == 1
     assert told(factors.assign(y=np.log(factors["y"]))) == []
+
+
+@pytest.mark.parametrize("features", [None, "nystroem:800"])
+def test_what_a_plan_has_room_for_runs_and_what_it_has_not_is_refused_at_once(features):
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(rng.normal(size=(1500, 3)), columns=["a", "b", "y"])
+    need = 8 * 1500 * (8 * 1500 if features is None else 12 * 800)
+    with compute_on(threads=1, memory=PROGRAM_BYTES + need + 10**6):
+        assert train_ridge(table, "y", features=features).r2 is not None
+    with compute_on(threads=1, memory=PROGRAM_BYTES + need - 10**6), pytest.raises(UndecidedError, match="allow"):
+        train_ridge(table, "y", features=features)

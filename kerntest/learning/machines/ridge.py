@@ -313,16 +313,18 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         options, n, held = self.options, len(rows), 0.0
         several = rows.chosen is not None and not options.fixed(rows)[1]
         kernels = rows.chosen.at_multiples(ridge_fit.MULTIPLES) if several and rows.chosen else [rows.kernel]
-        if options.features is None:
-            need, most = ridge_fit.matrices_at_once(n, n, options.engine)
-            # Of several the best so far is kept.
-            held = float(need) * max(1, min(most, len(kernels))) + 8.0 * n**2 * several
+        direct = ridge_fit.is_direct(rows, options.features)
+        if options.features is None or (several and direct):
+            need, most = ridge_fit.matrices_at_once(rows, options.features, options.engine)
+            # Of several the best so far is kept, and the distances.
+            kept = 16 * n * ridge_fit.width_of(rows, options.features, n) * several
+            held = float(need * max(1, min(most, len(kernels))) + kept)
             if options.engine.memory is None:
-                ridge_fit.few_at_once(n, n, options.engine)
+                ridge_fit.few_at_once(rows, options.features, options.engine)
         told: Any = {
             "features": options.features,
             "chosen_on": min(n, ridge_fit.CHOOSING_ROWS),
-            "direct": ridge_fit.is_direct(rows, options.features),
+            "direct": direct,
         }
         folds, told["left_out"] = options.cv or ridge_fit.FOLDS, np.empty(0)
         if options.chosen_by == "cv":

@@ -55,6 +55,8 @@ DIRECT, DIRECT_VALUES = 19 * 10**9, 2 * 10**7
 LEAST_DEGREES = 3.0
 # Rows on which lambda and bandwidth are chosen then.
 CHOOSING_ROWS = 2000
+# Matrices of the size of the features that a bandwidth takes.
+FEATURE_ARRAYS = 10
 CHOOSING_STREAM = 6
 
 
@@ -306,7 +308,7 @@ class _Search:
         # The path of a bandwidth is the largest thing here: only that of the best one so far is kept.
         scores, degrees = np.empty((2, 0))
         kept: tuple[int, Regressions] | None = None
-        engine = few_at_once(len(rows), width_of(rows, features, len(rows)), self.options.engine)
+        engine = few_at_once(rows, features, self.options.engine)
         for found, of_one, df in engine.map(work, kernels, progress):
             place = len(scores) // len(lambdas)
             scores, degrees = np.append(scores, of_one), np.append(degrees, df)
@@ -468,18 +470,23 @@ def _lambdas(rows: TrainingRows) -> Array:
     return np.array([float(f"{share * 10.0**power:.3g}") for share in LAMBDAS])
 
 
-def matrices_at_once(n: int, columns: int, engine: Engine) -> tuple[int, int]:
+def matrices_at_once(rows: Sized, features: str | None, engine: Engine) -> tuple[int, int]:
     """Return the bytes that the matrices of one bandwidth take, and for how many bandwidths at once there is room."""
-    need = DENSE_ARRAYS * 8 * n * columns
-    return need, min(engine.threads, allowed_bytes(MEMORY) // need)
+    need = (DENSE_ARRAYS if features is None else FEATURE_ARRAYS) * 8 * len(rows) * width_of(rows, features, len(rows))
+    most = min(engine.threads, allowed_bytes(MEMORY) // need)
+    # Whether one fits into what is allowed is told with all else that takes memory, before anything is computed.
+    return need, most if engine.memory is None else max(1, most)
 
 
-def few_at_once(n: int, columns: int, engine: Engine) -> Engine:
+def few_at_once(rows: Sized, features: str | None, engine: Engine) -> Engine:
     """Return an engine that works on no more matrices at once than there is memory for."""
-    need, most = matrices_at_once(n, columns, engine)
+    n, (need, most) = len(rows), matrices_at_once(rows, features, engine)
     if most:
         return Engine(most)
-    what = f"the kernel matrix of {n:,} rows needs {need / 1e9:.1f} GB, and {allowed_bytes(MEMORY) / 1e9:.3g} GB are the most"
+    what = (
+        f"the eigenvalues of the kernel matrix of {n:,} rows take several matrices of its size, {need / 1e9:.1f} GB, and "
+        f"{allowed_bytes(MEMORY) / 1e9:.3g} GB are the most"
+    )
     raise UndecidedError(
         what, hint=f"{option('features', 'nystroem:2000')} is for very many rows", code="undecided.memory"
     )
