@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # so many products of their entries at most.
 PERMUTED, RELABELLINGS, FEWEST_RELABELLINGS, PRODUCTS = 1e-4, 999, 199, 4e10
 # HSIC of two fitted sources over its mean of independent rows, from which they clearly depend on each other: of mixtures of
-# independent sources none of 335 drawn had a pair of 9.
+# independent sources none of 285 drawn had a pair of 9.
 CLEARLY_LEFT = 10.0
 
 
