@@ -401,7 +401,7 @@ def test_components_take_all_values_once_where_they_are_kept_and_for_each_pass_w
 
 
 def test_a_ridge_regression_without_room_is_refused_before_anything_is_counted():
-    with pytest.raises(UndecidedError, match="kernel matrix of 30,000 rows needs"):
+    with pytest.raises(UndecidedError, match="kernel matrix of 30,000 rows take several matrices"):
         planned(lambda: kerntest.train_ridge(table(30_000, 3), "c0", features="none"))
 
 
