@@ -13,6 +13,7 @@ from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.designs import BLOCKS
 from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_BLOCKS, TOGETHER_ROWS, kernels_together
+from kerntest.inference.screens import leftover
 from kerntest.inference.statistic import UNITS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
@@ -359,12 +360,23 @@ def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool
 
 
 def work_of_selection(n: int, candidates: int, steps: int, orders: int) -> Work:
-    """Return what so many steps of forward selection take: of each candidate its effect, and its lines under all shifts."""
-    tried, value = steps * (candidates - (steps - 1) / 2), {"product": 4.0, "exp": 1.0, "entry": 3.0}
+    """Return what so many steps of forward selection take.
+
+    Of each candidate its effect, and its lines under all shifts, in the first; a factor and its correlations in the others.
+    """
+    value = {"product": 4.0, "exp": 1.0, "entry": 3.0}
     effect = added(value, value, {"entry": 2 * SWEPT_ENTRIES})
     transformed = shifts.transform_work(shifts.circle_length(n))
     lines = added(value, {"entry": LINED_ENTRIES + PAIRED_ENTRIES, "fft": transformed}, times=float(orders))
-    return added(added(effect, lines, times=0.75 * n**2 * tried), {"call": 300.0 * tried})
+    first = added(added(effect, lines, times=0.75 * n**2 * candidates), {"call": 300.0 * candidates})
+    works = [first, added(effect, times=0.75 * n**2 * (steps - 1))]
+    for step in range(2, steps + 1):
+        # With each column there are more features, up to the most.
+        rank = min(leftover.MOST_FEATURES, max(1.0, leftover.MOST_OF_ROWS * n), USUAL_RANK * step)
+        correlated = {"fft": NEEDED * rank * USUAL_RANK * orders * transformed, "product": 3 * rank**2, "exp": rank}
+        of_one = added({"call": 300.0 + CALLS_OF_COLUMN * rank, "spectrum": rank**3}, added(correlated, times=float(n)))
+        works.append(added(of_one, times=candidates - step + 1.0))
+    return added(*works)
 
 
 def work_of_joint(n: int, groups: Sequence[tuple[Points, Kernel]], permutations: int) -> Work:
@@ -433,6 +445,11 @@ def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int, *,
 def held_by_stacks(rows: int, matrices: int, engine: Engine) -> float:
     """Return the bytes that blocks of lines of many matrices take while they are under way."""
     return STACKED_BYTES * min(HELD_ENTRIES, 128 * rows * matrices) * engine.threads
+
+
+def leftover_bytes(rows: int, orders: int) -> float:
+    """Return the bytes of the features of a regression and their decomposition, and of transforms of features."""
+    return 8.0 * rows * leftover.MOST_FEATURES * (8 + 2 * orders)
 
 
 def piece_bytes(columns: int) -> int:

@@ -9,19 +9,21 @@ import numpy as np
 
 from kerntest.data.columns import is_all
 from kerntest.data.formats.dialect import CsvOptions
+from kerntest.engines.engine import one_blas_thread
 from kerntest.errors import either, option, telling, whole_number
-from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, orders_needed, shift_sums
+from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, low_rank_sums, orders_needed, shift_sums
+from kerntest.inference.screens.leftover import SHARE_LEFT, Leftover, features_of
 from kerntest.inference.screens.many_pairs import Screen, step_down
 from kerntest.inference.sides import Options, Reading, Variable
-from kerntest.inference.statistic import dependence, factor
-from kerntest.inference.work_of_tests import held_by_stacks, work_of_selection
+from kerntest.inference.statistic import dependence, factor, low_rank_dependence
+from kerntest.inference.work_of_tests import held_by_stacks, leftover_bytes, work_of_selection
 from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Gaussian, Hamming
-from kerntest.matrices.passes import CentredProduct, KernelStack
+from kerntest.matrices.factor import EQUAL, LEFT_OUT
+from kerntest.matrices.passes import KernelStack
 from kerntest.report.results.independence_record import SelectedColumn, SelectionResult
 from kerntest.report.results.record import Null
 from kerntest.report.summaries.test_summary import selection_sentence
@@ -33,10 +35,13 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.missing import MissingPolicy
     from kerntest.engines.engine import Progress
-    from kerntest.kernels.base import Kernel
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.matrices.factor import Factor
 
 # Candidates whose transforms are made in one pass.
 TOGETHER = 32
+# The squared width of the narrower kernel of a regression on columns, as a share of that of the wider.
+NARROWER = 0.25
 
 
 @telling
@@ -58,10 +63,10 @@ def hsic_select(
 ) -> SelectionResult:
     """Select k columns, one after another, that together depend on a target most.
 
-    The first column is the one with the largest effect size with the target. Every further one makes the effect size
-    of all selected columns together, under a product of Gaussians whose bandwidths are the medians times the square
-    root of the number of columns, as large as possible: a copy of a selected column adds little, a column that acts
-    together with it does.
+    The first column is the one with the largest effect size with the target. Every further one is the column that,
+    together with those selected, has the largest effect size on what kernel ridge regression on those leaves of the
+    target: a copy of a selected column adds nothing, a column that acts together with it does. Columns together have a
+    product of Gaussians whose bandwidths are the medians times the square root of their number.
 
     Parameters
     ----------
@@ -104,7 +109,9 @@ def hsic_select(
 
     Notes
     -----
-    Cost: O(P n^2 log n) time for each step with P candidates; O(32 n) to O(1024 n) numbers of memory.
+    Cost: O(P n^2 log n) time for the first step with P candidates, O(P r s n log n) for each further one with matrices as
+    products of r <= 200 and s columns; O(32 n) to O(1024 n) numbers of memory. A further step is a test of independence
+    given the columns before it, whose relabellings are of residuals: its level is approximate.
 
     Examples
     --------
@@ -126,12 +133,12 @@ def hsic_select(
         raise shared.refusal(message, f"name more in {option('columns')}, and exclude fewer", "no_columns")
     candidates, goal = shared.paired([names, [target]])
     n, count = shared.n, len(candidates.names)
-    steps = min(k, count)
+    steps, orders = min(k, count), orders_needed(permutations, circle_length(n))
     shared.plan(
         count + 1,
         f"{steps} of {count} columns, one after another, each step under {permutations:,} relabellings or more",
-        held_by_stacks(n, count, shared.engine),
-        work_of_selection(n, count, steps, orders_needed(permutations, circle_length(n))),
+        max(held_by_stacks(n, count, shared.engine), leftover_bytes(n, orders) if steps > 1 else 0.0),
+        work_of_selection(n, count, steps, orders),
     )
     selection = _Selection(candidates, goal, shared)
     chosen = selection.steps(steps, progress)
@@ -141,7 +148,7 @@ def hsic_select(
         schema="kerntest.hsic.selection/1",
         target=target,
         reject=significant > 0,
-        decision=selection_sentence(target, chosen, alpha),
+        decision=selection_sentence(target, chosen),
         columns=candidates.names,
         selected=tuple(chosen),
         significant=significant,
@@ -162,12 +169,11 @@ class _Selection:
         ]
         self.numeric, self.codes = candidates.points.numeric / np.array(medians), candidates.points.codes
         self.goal, self.target = shared.kernel(target, "auto").kernels[0], target.points
-        self.centring = centre(self.goal, self.target, self.engine, hollow=True)[0]
         self.circle, self.places = cyclic_orders(self.n, shared.options.permutations, shared.options.seed)
         # |L| <= n bounds what U(L) was made of: where U(L) is 0, its own norm is rounding.
         self.tolerance = tie_tolerance(1.0, self.n, float(self.n))
 
-    def product(self, chosen: Sequence[int], columns: int) -> tuple[Points, Kernel]:
+    def product(self, chosen: Sequence[int], columns: float) -> tuple[Points, Kernel]:
         """Return the chosen columns and the product of their kernels, each at sqrt(columns) times its median.
 
         exp(-d^2 / (2 c s^2)) for a number, exp(-mismatch / c) for a category: with c columns in all, the product has
@@ -176,7 +182,7 @@ class _Selection:
         numeric = [place for place in chosen if place < self.numbers]
         categories = [place - self.numbers for place in chosen if place >= self.numbers]
         points = Points(self.numeric[:, numeric], self.codes[:, categories])
-        gaussian, hamming = Gaussian(math.sqrt(columns)), Hamming(float(columns))
+        gaussian, hamming = Gaussian(math.sqrt(columns)), Hamming(columns)
         if not (numeric and categories):
             return points, gaussian if numeric else hamming
         every = (ColumnName("*", wildcard=True),)
@@ -185,49 +191,78 @@ class _Selection:
         return points, ColumnGroups((of_numbers, of_categories))
 
     def steps(self, k: int, progress: Progress | None) -> list[SelectedColumn]:
-        """Return k steps."""
+        """Return k steps: the first by the definition of the test, the others by what is left of the target."""
         taken: list[int] = []
         chosen: list[SelectedColumn] = []
-        alone: dict[int, float] = {}
         before, going = 0.0, True
+        own = features_of(self.goal, self.target)
         for step in range(1, k + 1):
             left = [c for c in range(len(self.names)) if c not in taken]
-            together = [self.product([*taken, c], step) for c in left]
-            found = [dependence(kernel, points, self.goal, self.target, self.engine) for points, kernel in together]
-            p_values = dict(zip(left, self._p_values(taken, left), strict=True))
-            alone = alone or p_values
-            # How far rounding can move an effect size, the root of a share of <U(K), U(L)>; the first of the largest.
-            effects, products = np.array([(one.effect_size, one.unbiased) for one in found]).T
-            products /= factor(self.n, "unbiased")
-            rounding = np.divide(0.5 * self.tolerance * effects, products, where=products > 0, out=np.zeros(len(left)))
-            best = int(np.flatnonzero(effects + rounding >= (effects - rounding).max())[0])
-            column, effect = left[best], found[best].effect_size
-            # A copy of a selected column gives the product kernel that there was.
-            going = going and p_values[column] <= self.alpha and effect - before > rounding[best]
-            of_step = effect - before, p_values[column], alone[column], bool(going)
-            chosen.append(SelectedColumn(step, self.names[column], found[best].unbiased, effect, *of_step))
-            before = effect
+            parts, rounding, p_values = self._given(taken, left, own) if taken else self._alone(left)
+            if not taken:
+                alone = dict(zip(left, p_values, strict=True))
+            # The first of the largest: rounding may part those that are equal.
+            best = int(np.flatnonzero(parts + rounding >= (parts - rounding).max())[0])
+            column = left[best]
             taken.append(column)
+            points, kernel = self.product(taken, step)
+            together = dependence(kernel, points, self.goal, self.target, self.engine)
+            effect, p_value = together.effect_size, p_values[best]
+            going = going and p_value <= self.alpha
+            of_step = effect - before, float(parts[best]), p_value, alone[column], bool(going)
+            chosen.append(SelectedColumn(step, self.names[column], together.unbiased, effect, *of_step))
+            before = effect
             if progress is not None:
                 progress(step, k)
         return chosen
 
-    def _p_values(self, taken: Sequence[int], left: Sequence[int]) -> list[float]:
-        """Return the corrected p-value of each candidate that is left.
-
-        The statistic is <U(K_S o K_c), U(L)> = sum_ij (K_S o U(L))_ij K_c,ij for the selected columns S and the
-        candidate c: a sum over two matrices of which shifts move the second, K_c, alone.
-        """
-        columns = len(taken) + 1
-        selected = self.product(taken, columns) if taken else None
-        points, kernel = CentredProduct.of(self.goal, self.target, self.centring, selected and selected[::-1])
-        weights = KernelStack([(points, (kernel,))], self.places[:1], self.circle, hollow=True)
+    def _alone(self, left: Sequence[int]) -> tuple[Array, Array, list[float]]:
+        """Return the effect size of each column by itself, how far rounding can move it, and its corrected p-value."""
+        found = [dependence(kernel, points, self.goal, self.target, self.engine) for points, kernel in self._each(left)]
+        effects, products = np.array([(one.effect_size, one.unbiased) for one in found]).T
+        products /= factor(self.n, "unbiased")
+        # An effect size is the root of a share of <U(K), U(L)>.
+        rounding = np.divide(0.5 * self.tolerance * effects, products, where=products > 0, out=np.zeros(len(left)))
+        goal = KernelStack(
+            [(self.target, (self.goal,))], self.places[:1], self.circle, hollow=True, centred_by_rows=True
+        )
         sums = []
         for start in range(0, len(left), TOGETHER):
-            alone = [self.product([c], columns) for c in left[start : start + TOGETHER]]
-            stack = KernelStack([(rows, (kernel,)) for rows, kernel in alone], self.places, self.circle)
-            found = shift_sums(weights, stack, engine=self.engine)
-            sums.append(found.values[0].reshape(len(alone), -1))
+            alone = [(rows, (kernel,)) for rows, kernel in self._each(left[start : start + TOGETHER])]
+            stack = KernelStack(alone, self.places, self.circle, hollow=True, centred_by_rows=True)
+            sums.append(shift_sums(goal, stack, engine=self.engine).centred()[0].reshape(len(alone), -1))
         values = np.concatenate(sums)
-        p: list[float] = step_down(scores(values, np.full(len(values), self.tolerance))[0]).tolist()
-        return p
+        return effects, rounding, step_down(scores(values, np.full(len(values), self.tolerance))[0]).tolist()
+
+    def _each(self, columns: Sequence[int]) -> list[tuple[Points, Kernel]]:
+        """Return every one of some columns alone, and its kernel."""
+        return [self.product([column], 1) for column in columns]
+
+    def _given(self, taken: Sequence[int], left: Sequence[int], own: Factor) -> tuple[Array, Array, list[float]]:
+        """Return the effect size of each candidate on what the columns taken leave of the target, its rounding and p-value.
+
+        Both K, of the taken and the candidate together, and L are regressed on the taken: <R K R, R L R> over shifts of
+        the second. What follows from the columns taken is in neither, whether the candidate depends on them or not
+        (Zhang et al. 2011; Shah and Peters 2020).
+        """
+        columns = len(taken) + 1
+        # Narrower kernels too, so that a target which is no smooth function of the columns leaves nothing of itself.
+        leftover = Leftover((self.product(taken, columns * share) for share in (1.0, NARROWER)), own)
+        rest, effects, values, tolerances = leftover.of(own), [], [], []
+        for c in left:
+            points, kernel = self.product([*taken, c], columns)
+            both = leftover.of(features_of(kernel, points))
+            sums = low_rank_sums(
+                both, rest, self.places, self.circle, hollow=False, engine=self.engine, tolerance=LEFT_OUT
+            )
+            # Residuals vary less than errors do; those of other relabellings less by no more than that.
+            sums[0, 0] *= leftover.share
+            values.append(sums.ravel())
+            with one_blas_thread():
+                effects.append(low_rank_dependence(both, rest).effect_size)
+            tolerances.append(self.tolerance + LEFT_OUT * float(both.lengths.sum() * rest.lengths.sum()))
+        told = np.array(effects)
+        if rest.lengths.sum() <= SHARE_LEFT * own.lengths.sum():
+            # Less than the features left out.
+            return np.zeros(len(left)), np.zeros(len(left)), [1.0] * len(left)
+        return told, EQUAL * told, step_down(scores(np.array(values), np.array(tolerances))[0]).tolist()

@@ -260,15 +260,16 @@ class SelectedColumn(Record):
     hsic_unbiased, effect_size : float
         Of the target and all columns selected so far, together.
     gain : float
-        By how much the effect size grew with this column.
+        By how much that effect size grew with this column; it falls where a column adds less than it widens the kernel.
+    partial_effect : float
+        Effect size of the column, together with those before it, on what those before it leave of the target.
     p_value : float
-        That the column is independent of the target together with the columns selected before it, corrected for
-        all candidates of the step by the step-down maximum over shared relabellings: exact in the first step,
-        approximate later, when the columns before it were themselves selected.
+        That the target is independent of the column given the columns selected before it, corrected for all candidates
+        of the step by the step-down maximum over shared relabellings: exact in the first step, approximate later.
     p_alone : float
         Of the column and the target alone, corrected for all candidates: exact.
     significant : bool
-        Whether in this step and all before it p_value <= alpha and the effect size grew.
+        Whether in this step and all before it p_value <= alpha.
     """
 
     step: int
@@ -276,6 +277,7 @@ class SelectedColumn(Record):
     hsic_unbiased: float
     effect_size: float
     gain: float
+    partial_effect: float
     p_value: float
     p_alone: float
     significant: bool

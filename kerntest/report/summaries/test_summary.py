@@ -451,36 +451,32 @@ def _number(field: str, value: float | None) -> str:
     )
 
 
-def selection_sentence(target: str, steps: Sequence[pair_record.SelectedColumn], alpha: float) -> str:
+def selection_sentence(target: str, steps: Sequence[pair_record.SelectedColumn]) -> str:
     """Return what a selection found as a sentence."""
     found = [repr(one.column) for one in steps if one.significant]
     if not found:
         return f"No column was found on which {target!r} depends."
-    if len(found) == len(steps):
-        more = ""
-    elif steps[len(found)].p_value <= alpha:
-        more = "; with no further column does the effect grow"
-    else:
-        more = "; no further column was found to add to it"
+    more = "" if len(found) == len(steps) else "; no further column was found to add to it"
     return f"{target!r} depends on {', '.join(found)}{more}."
 
 
 def selection_summary(result: pair_record.SelectionResult) -> Summary:
     """Return a selection in words."""
     steps = ResultTable(
-        (("", "mark"), ("column", "name"), *((name, "number") for name in ("step", "effect", "gain", "p", "p alone"))),
+        (("", "mark"), ("column", "name"), *((name, "number") for name in ("step", "effect", "added", "p", "p alone"))),
         tuple(
             (
                 MARKS[one.significant],
                 visible(one.column),
                 str(one.step),
-                *(number(value, 2) for value in (one.effect_size, one.gain, one.p_value, one.p_alone)),
+                *(number(value, 2) for value in (one.effect_size, one.partial_effect, one.p_value, one.p_alone)),
             )
             for one in result.selected
         ),
         notes=(
-            f"* in this step and all before it p is at most alpha = {number(result.alpha)} and the effect grew",
-            "effect: of the columns up to this step together; p: of the step; p alone: of the column by itself",
+            f"* in this step and all before it p is at most alpha = {number(result.alpha)}",
+            "effect: of the columns up to this step together; added: of this one on what those before it leave",
+            "p: of the step, approximate after the first; p alone: of the column by itself",
         ),
         keep="p",
     )
