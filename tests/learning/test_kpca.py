@@ -292,3 +292,15 @@ def test_scores_of_another_shape_are_refused():
         given.inverse_transform(np.zeros((1, 2)))
     with pytest.raises(DataError, match="4 columns"):
         given.transform(np.ones((2, 4)))
+
+
+def test_a_component_goes_with_whether_values_are_there():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    frame.loc[:90, ["a", "b"]] = np.nan
+    found = train_kpca(frame, components=1, missing="indicator")
+    column, measure, (value,) = vars(found.associations[0]).values()
+    assert column in {"a missing", "b missing"}
+    assert measure == "eta"
+    assert value > 0.9
+    assert f"{column} ({value:.2f})" in str(found)

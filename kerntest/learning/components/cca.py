@@ -417,7 +417,7 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
             for place in range(count)
         )
         of_x, of_y = (
-            associations(learned.shown.select(names), fit.scores[:, part])
+            associations(learned.shown, fit.scores[:, part], names)
             for names, part in zip(sides, (slice(count), slice(count, None)), strict=True)
         )
         judged = pairs[0].test if pairs[0].test is not None else pairs[0].left_out

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from kerntest.data.missing import presence_name
 from kerntest.data.read import frame_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.components import kpca_fit
@@ -24,6 +25,8 @@ from kerntest.matrices.matrix import DENSE_ROWS, DENSE_SHARE
 from kerntest.report.results.component_record import ComponentAssociation, KpcaPart, KpcaResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.data.table import Table
@@ -306,7 +309,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
             "trace": model.trace,
             "train": KpcaPart(model.n_train, model.explained, left),
             "test": None,
-            "associations": associations(learned.shown.select(rows.columns), scores),
+            "associations": associations(learned.shown, scores, rows.columns),
             "solver": fit.solver,
             "color": self.color,
         }
@@ -325,8 +328,8 @@ def _constants(table: Table, encoder: Encoder) -> tuple[training.ConstantColumn,
     return tuple(found)
 
 
-def associations(table: Table, scores: Array) -> tuple[ComponentAssociation, ...]:
-    """Return how each column goes with each of J scores, the clearest column first.
+def associations(table: Table, scores: Array, columns: Sequence[str]) -> tuple[ComponentAssociation, ...]:
+    """Return how each of some columns, and whether its values are there, goes with each of J scores, the clearest first.
 
     Numbers by their correlation, categories by eta = sqrt(sum of squares between categories / sum of squares); None where
     either is constant.
@@ -334,7 +337,8 @@ def associations(table: Table, scores: Array) -> tuple[ComponentAssociation, ...
     moved = scores - scores.mean(axis=0)
     lengths = np.sqrt(np.einsum("ij,ij->j", moved, moved))
     found = []
-    for column in table.columns:
+    told = {*columns, *map(presence_name, columns)}
+    for column in (one for one in table.columns if one.name in told):
         if column.is_category:
             counts = np.maximum(np.bincount(column.values), 1)
             sums = np.stack([np.bincount(column.values, weights=score) for score in moved.T])

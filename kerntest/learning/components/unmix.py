@@ -295,7 +295,7 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
             "undetermined": tuple((names[i], names[j]) for i, j in fit.undetermined),
             "train": UnmixPart(len(rows), _mean_of_pairs(before), _mean_of_pairs(after), None),
             "test": held,
-            "associations": associations(learned.features.select(rows.columns), fit.sources),
+            "associations": associations(learned.features, fit.sources, rows.columns),
             "color": self.color,
         }
         color = learned.beside[0] if learned.beside else None
