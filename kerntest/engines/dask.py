@@ -46,6 +46,8 @@ SHARE = 32
 # Seconds that a scheduler gets to answer, and then to show a worker.
 ANSWER = 10.0
 WORKER_PATIENCE = 30.0
+# How often a thread gets the time to begin.
+BEGINNINGS = 10
 # Seconds that connections get to close.
 FAREWELL = 3.0
 # Whose log records are kept off the terminal: what matters of them reaches the caller as exceptions.
@@ -144,7 +146,7 @@ def _reached(scheduler: str, stack: ExitStack) -> Any:
     """Return a client of a running cluster, to be closed with the stack."""
     try:
         distributed.comm.registry.get_backend(distributed.comm.addressing.parse_address(scheduler)[0])
-        client = Client(scheduler, timeout=ANSWER, set_as_default=False)
+        client = begun(Client, scheduler, timeout=ANSWER, set_as_default=False)
     except OSError as error:
         hint = "start one with `dask scheduler`, which prints its address"
         raise _failed(f"no Dask scheduler answers at {scheduler!r}", hint) from error
@@ -188,11 +190,20 @@ def _look_over(client: Any) -> None:
             raise _failed(f"the worker at {address} has {has}, not {ours}", f"install {ours} on every worker")
 
 
+def begun(kind: Any, *args: Any, **options: Any) -> Any:
+    """Return a client or a cluster, whose thread Dask gives ten seconds to begin: a machine with other work needs more."""
+    for _ in range(BEGINNINGS - 1):
+        with suppress(AssertionError):
+            return kind(*args, **options)
+    return kind(*args, **options)
+
+
 def _started(workers: int, folder: str, stack: ExitStack) -> Any:
     """Return a client of processes of this machine, to be ended with the stack."""
     with _interrupts_wait():
         try:
-            cluster = LocalCluster(
+            cluster = begun(
+                LocalCluster,
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
@@ -209,7 +220,7 @@ def _started(workers: int, folder: str, stack: ExitStack) -> Any:
             hint += f"; or compute with {option('engine', 'local')}"
             raise _failed(f"no processes could be started on this machine: {error}", hint) from error
         stack.callback(_end, cluster)
-        client = Client(cluster, set_as_default=False)
+        client = begun(Client, cluster, set_as_default=False)
         stack.callback(_leave, client)
     return client
 

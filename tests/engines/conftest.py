@@ -18,11 +18,14 @@ def cluster(request):
     distributed = pytest.importorskip("distributed")
     from dask import config  # noqa: PLC0415 - needs what may not be there
 
+    from kerntest.engines.dask import begun  # noqa: PLC0415 - as above
+
     folder = request.node.getparent(pytest.Dir)
     if OPENED not in folder.stash:
         workers = str(request.getfixturevalue("tmp_path_factory").mktemp("workers"))
         with config.set(WATCHING | {"temporary-directory": workers}):
-            found = folder.stash[OPENED] = distributed.LocalCluster(
+            found = folder.stash[OPENED] = begun(
+                distributed.LocalCluster,
                 n_workers=2,
                 threads_per_worker=1,
                 memory_limit=0,

@@ -20,6 +20,8 @@ from kerntest.errors import UndecidedError, UsageError, as_typed
 distributed = pytest.importorskip("distributed")
 config = pytest.importorskip("dask.config")
 
+begun = pytest.importorskip("kerntest.engines.dask").begun
+
 PATIENCE = 600.0
 
 
@@ -33,7 +35,7 @@ def wait_until(holds):
 
 def pids(cluster):
     """Return the processes of the workers that answer."""
-    with distributed.Client(cluster, set_as_default=False) as client:
+    with begun(distributed.Client, cluster, set_as_default=False) as client:
         return {pid for pid in client.run(os.getpid, on_error="return").values() if isinstance(pid, int)}
 
 
@@ -59,6 +61,17 @@ def test_workers_name_options_as_who_asked_for_the_work_writes_them(cluster):
         assert set(engine.map(told, range(4))) == {"missing='drop'"}
         with as_typed():
             assert set(engine.map(told, range(4))) == {"--missing drop"}
+
+
+def test_a_thread_that_is_late_gets_its_time_again():
+    late = iter([AssertionError] * 3)
+
+    def kind(name, *, size):
+        for error in late:
+            raise error
+        return name, size
+
+    assert begun(kind, "a", size=2) == ("a", 2)
 
 
 def test_work_is_unpacked_once_by_each_worker_and_its_items_travel_together(cluster, monkeypatch):
@@ -127,7 +140,8 @@ def test_work_that_kills_every_worker_is_given_up():
 def test_a_cluster_that_ends_meanwhile_is_said(tmp_path):
     """Of threads, which share the process with its scheduler: nothing of it is left to come back."""
     with config.set({"temporary-directory": str(tmp_path), "distributed.comm.timeouts.connect": "1s"}):
-        own = distributed.LocalCluster(1, processes=False, protocol="tcp://", dashboard_address=None, silence_logs=100)
+        options = {"processes": False, "protocol": "tcp://", "dashboard_address": None, "silence_logs": 100}
+        own = begun(distributed.LocalCluster, 1, **options)
         with kerntest.compute_on(scheduler=own.scheduler_address) as engine:
             results = engine.map(abs, range(2000))
             next(results)
@@ -171,7 +185,7 @@ def test_a_scheduler_without_workers_is_an_error(monkeypatch, tmp_path):
     no_dashboard = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
     with (
         config.set({"temporary-directory": str(tmp_path)}),
-        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", **no_dashboard) as own,
+        begun(distributed.LocalCluster, n_workers=0, processes=False, protocol="tcp://", **no_dashboard) as own,
     ):
         error = refused(own.scheduler_address)
     assert error.message.endswith("has no workers")
