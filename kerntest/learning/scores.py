@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from kerntest.dataclass import dataclass
+from kerntest.errors import option
 from kerntest.learning.intervals import interval_of_share
 from kerntest.report.results import learning_record as records
 from kerntest.report.summaries.words import number
@@ -295,3 +296,11 @@ def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.Interval
     r2, coverage = (_known_mean(getattr(one, name) for one in metrics) for name in ("r2", "coverage"))
     rmse, mae = root_mean_square(np.array([one.rmse for one in metrics])), _mean(np.array([one.mae for one in metrics]))
     return records.IntervalMetrics(metrics[0].n, rmse, mae, r2, max(one.max_error for one in metrics), coverage)
+
+
+def told_of_choice(cells: int) -> str:
+    """Return that a score is of the best of several cells on the rows that chose it, which is too good, too."""
+    if cells < 2:
+        return ""
+    fair = option("test-fraction", 0.3)
+    return f", of the best of {cells:,} cells, which they chose: a little too good; {fair} judges it by others"

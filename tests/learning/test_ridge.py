@@ -424,3 +424,27 @@ def test_what_a_plan_has_room_for_runs_and_what_it_has_not_is_refused_at_once(fe
         assert train_ridge(table, "y", features=features).r2 is not None
     with compute_on(threads=1, memory=PROGRAM_BYTES + need - 10**6), pytest.raises(UndecidedError, match="allow"):
         train_ridge(table, "y", features=features)
+
+
+def test_folds_judge_what_is_given_and_a_score_that_chose_is_told_of():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "y"])
+    given = train_ridge(table, "y", lambda_=1.0, bandwidth=2.0, cv=5)
+    assert given.criterion == "cv"
+    assert (given.grid.folds, len(given.grid.cells)) == (5, 1)
+    assert f"judged by  exact 5-fold cross-validation: RMSE {given.grid.best.score:.4g}\n" in given.summary()
+    assert f"rows left out in 5 folds are off by {given.grid.best.score:.4g}" in " ".join(given.summary().split())
+    assert not any("too good" in one for one in given.warnings)
+    for options, rows in (({"cv": 4}, "rows held out in 4 folds"), ({}, "rows left out, one at a time")):
+        chosen = train_ridge(table, "y", **options)
+        told = f"the decision is of {rows}, of the best of 200 cells, which they chose: a little too good"
+        assert any(one.startswith(told) for one in chosen.warnings)
+        fair = train_ridge(table, "y", test_fraction=0.3, **options)
+        assert not any("too good" in one for one in fair.warnings)
+
+
+def test_rows_that_stay_with_their_copies_are_no_clusters():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["a", "b", "y"])
+    words = train_ridge(pd.concat([table, table]), "y").summary()
+    assert "cluster" not in words
+    assert "exact leave-one-out, copies of a row together" in words
+    assert "of training rows left out, each with its copies" in words

@@ -230,7 +230,9 @@ RIDGE = Manual(
     of=("loo", "gcv", "cv", "evidence"),
     help="What chooses lambda and bandwidth: loo (leave-one-out), gcv, cv (k folds), all exact, or evidence.",
 )
-@_judged("--cv", type=common.FOLDS, help="Choose by so many folds: --criterion cv.  [default: 5]")
+@_judged(
+    "--cv", type=common.FOLDS, help="Choose, or judge what is given, by so many folds: --criterion cv.  [default: 5]"
+)
 @_judged(
     "--interval",
     type=common.PROBABILITY,

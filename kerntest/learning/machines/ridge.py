@@ -64,7 +64,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         of the Gaussian process. Of equal cells the smoothest: the largest lambda, then the largest bandwidth. A row is left
         out with its copies.
     cv : int, optional
-        Folds of "cv", the criterion where they are given; 5 by default.
+        Folds of "cv", the criterion where they are given; 5 by default. They judge a lambda and a bandwidth that are given too.
     features : str, optional
         "nystroem:M" or "fourier:M": for very many rows, which are taken beyond some 4,900 rows, or 10,600 with one
         bandwidth, with a warning; "none" insists on the kernel matrix.
@@ -355,12 +355,13 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         self, rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, learned: Labelled
     ) -> Judgement[RidgeResult]:
         """Return how good a regression is on its training rows, on those left out, and on others."""
-        del learned
         model, options, targets, interval = fit.model, self.options, fit.targets, self.interval
+        cluster = None if learned.cluster is None else learned.cluster.name
+        left_out = left_out_rows(cluster, together=rows.clusters is not None)
         truth, found, shown, reach = rows.targets, fit.fitted, "training rows", None
         covered = loo_r2 = test_metrics = None
         if fit.left_out is not None and fit.left_out_spread is not None:
-            found, shown = truth - fit.left_out, left_out_rows(together=rows.clusters is not None)
+            found, shown = truth - fit.left_out, left_out
             reach = model.reach(interval) * fit.left_out_spread
             covered = covered_share(fit.left_out, reach)
             loo_r2 = float(np.mean([one.loo_r2 for one in targets]))
@@ -378,6 +379,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             metrics = [ridge_fit.interval_metrics(one.truth, one.found, one.reach) for one in judged]
             targets = tuple(replace(one, test=own) for one, own in zip(targets, metrics, strict=True))
             test_metrics = scores.over_targets(metrics)
+        # Folds that were asked for judge a single cell too.
+        unjudged = all(fit.fixed) and fit.grid.folds is None
         same = ("loo_rmse", "effective_df", "log_evidence", "condition_number", "n_zero", "converged")
         fields = {name: getattr(fit, name) for name in same} | {
             "target": rows.names[0],
@@ -386,7 +389,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             "r2": (test_metrics or train).r2,
             "lambda_": model.lambda_,
             "lambda_per_row": model.lambda_ / len(rows),
-            "criterion": "none" if all(fit.fixed) else options.chosen_by,
+            "criterion": "none" if unjudged else options.chosen_by,
             "loo_r2": loo_r2,
             "loo_coverage": covered,
             "gcv_rmse": scores.root_mean_square(np.array([one.gcv_rmse for one in targets])),
@@ -397,16 +400,20 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             "solver": "eigenvalues" if fit.iterations is None else "conjugate gradients",
             "iterations": fit.iterations or 0,
             "weights": self.weights,
-            "grid": None if all(fit.fixed) else fit.grid,
+            "grid": None if unjudged else fit.grid,
         }
         parts = [one for one in (rows, test) if one is not None]
         drawn = partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine)
-        told = [one.told(left_out_rows(together=rows.clusters is not None)) for one in model.uneven]
+        told = [one.told(left_out) for one in model.uneven]
         warnings = self._warnings(judged, targets, (test or rows).clusters)
         # Of intervals of one width the transformation is told once.
         for one in judged:
             if one.reach is not None and not any(uneven.target == one.name for uneven in model.uneven):
                 warnings += told_below_zero(one.name, one.truth, one.found - one.reach, interval, one.rows)
+        if test is None and fit.grid.criterion in {"loo", "cv"}:
+            held = left_out if fit.grid.folds is None else f"rows held out in {fit.grid.folds} folds"
+            if chosen := scores.told_of_choice(len(fit.grid.cells)):
+                warnings.append(f"the decision is of {held}{chosen}")
         return Judgement(fields, drawn, [*warnings, *told])
 
     def _warnings(self, judged: Sequence[Predicted], targets: Sequence[TargetFit], clusters: Codes | None) -> list[str]:

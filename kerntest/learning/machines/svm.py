@@ -27,11 +27,10 @@ from kerntest.learning.machines.svm_search import (
     fit_warnings,
     sigmoids,
     told_of_baseline,
-    told_of_choice,
 )
 from kerntest.learning.rows import targets as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
-from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_errors
+from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_choice, told_of_errors
 from kerntest.learning.work_of_fits import Cost, cost_of_machines, work_of_machines
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, SvmResult
 
@@ -542,6 +541,6 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             warnings.append(
                 f"judged on {told}; {option('test-fraction', 0.3)} holds rows out"
                 if fit.search is None
-                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds{told_of_choice(fit.search)}"
+                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds{told_of_choice(len(fit.search.cells))}"
             )
         return warnings

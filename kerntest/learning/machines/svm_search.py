@@ -396,16 +396,6 @@ def told_of_baseline(
     return [f"the nearest mean with the same kernel predicts better: {scores}; {way_out}"]
 
 
-def told_of_choice(search: GridSearch) -> str:
-    """Return that a score is of the best of several cells in the folds that chose it, which is too good, too."""
-    if len(search.cells) < 2:
-        return ""
-    fair = option("test-fraction", 0.3)
-    return (
-        f", of the best of {len(search.cells):,} cells, which they chose: a little too good; {fair} judges it by others"
-    )
-
-
 def _nearest_mean(own: TrainingRows, seen: TrainingRows, options: SvmOptions) -> ClassificationMetrics:
     """Return how well rows are predicted by the nearest mean of the classes of others."""
     names = () if own.classes is None else own.classes.names

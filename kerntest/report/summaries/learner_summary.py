@@ -370,10 +370,14 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
     tables, chosen = list[ResultTable](), None
     if (grid := result.grid) is not None:
         of = f" of {grid.n_rows:,} rows" if grid.n_rows < result.n_train else ""
-        best = f"{grid.score} {number(grid.best.score)}, the best of {len(grid.cells)} cells"
+        best = f"{grid.score} {number(grid.best.score)}" + (
+            f", the best of {len(grid.cells)} cells" if len(grid.cells) > 1 else ""
+        )
         how_chosen = CRITERIA[grid.criterion].format(folds=grid.folds)
-        if result.n_clusters is not None:
+        if result.cluster is not None:
             how_chosen = how_chosen.replace("leave-one-out", "leave-one-cluster-out")
+        elif result.n_clusters is not None:
+            how_chosen += ", copies of a row together"
         chosen = f"{how_chosen}{of}: {best}"
         tables = _grid_table(grid, [number(cell.score) for cell in grid.cells], grid.score)
     how = f"{number(result.effective_df)} effective degrees of freedom, condition number {result.condition_number:.2g}"
@@ -382,7 +386,7 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
         how += f", {counted(result.iterations, 'step')} of conjugate gradients{state}"
     lines = [
         ("lambda", f"{number(result.lambda_)}, lambda/n = {number(result.lambda_per_row)}"),
-        ("chosen by", chosen),
+        ("chosen by" if result.grid is None or len(result.grid.cells) > 1 else "judged by", chosen),
         ("solver", how),
         *(_single_lines(result) if len(result.fits) == 1 else _target_lines(result)),
     ]
@@ -396,7 +400,7 @@ def ridge_sentence(result: records.RidgeResult) -> str:
     judged, several = result.test or result.train, len(result.targets) > 1
     rows, rmse, r2 = part_rows(result), judged.rmse, judged.r2
     if result.judged_on == "train" and result.loo_rmse is not None:
-        rows = f"{left_out_rows(together=result.n_clusters is not None)},"
+        rows = f"{left_out_rows(result.cluster, together=result.n_clusters is not None)},"
         rmse, r2 = result.loo_rmse, result.loo_r2
         if result.grid is not None and result.grid.folds is not None and r2 is not None:
             rows, score = f"rows left out in {result.grid.folds} folds", result.grid.best.score
@@ -409,9 +413,10 @@ def ridge_sentence(result: records.RidgeResult) -> str:
     return f"Predictions of {rows} have r2 = {explained}, the mean over {len(result.targets)} targets."
 
 
-def left_out_rows(*, together: bool) -> str:
-    """Return the rows that are predicted by a fit without them."""
-    return f"rows left out, one {'cluster ' if together else ''}at a time"
+def left_out_rows(cluster: str | None, *, together: bool) -> str:
+    """Return the rows that are predicted by a fit without them, and without those that stay together with them."""
+    one = "one cluster at a time" if cluster is not None else "each with its copies" if together else "one at a time"
+    return f"rows left out, {one}"
 
 
 def _target_lines(result: records.RidgeResult) -> Lines:
@@ -435,7 +440,11 @@ def _too_wide(coverage: float, interval: float, n: int) -> bool:
 
 def _single_lines(result: records.RidgeResult) -> Lines:
     """Return how good a regression of one target is: on test rows, left out, and on training rows."""
-    (fit,), left_out, rows = result.fits, left_out_rows(together=result.n_clusters is not None), part_rows(result)
+    (fit,), left_out, rows = (
+        result.fits,
+        left_out_rows(result.cluster, together=result.n_clusters is not None),
+        part_rows(result),
+    )
     judged = fit.test or fit.train
     covered, of = (judged.coverage, rows) if judged.coverage is not None else (result.loo_coverage, left_out)
     loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
