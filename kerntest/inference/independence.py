@@ -309,7 +309,8 @@ def _of_clusters(test: TwoVariables, groups: Groups, paired: Paired, cluster: st
     """Return the test of rows of which some belong together."""
     units = clusters_of(groups, paired.origin, cluster)
     rows = ClusteredVariables(test.options, test.engine, test.progress, test.points, units, cluster)
-    return rows.by_shifts_if_less()
+    rows = rows.by_shifts_if_less()
+    return rows.checked() if test.options.null == "permutation" else rows
 
 
 def independence_result(

@@ -465,3 +465,32 @@ def test_the_level_is_kept_between_clusters():
     low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
     assert low <= rejected <= high
     assert plain > 0.3 * 400
+
+
+def test_clusters_that_cannot_reject_are_refused_before_anything_is_computed(monkeypatch):
+    table = by_case(6, size=10)
+    table["who"] = np.repeat(np.arange(6), [8, 9, 10, 11, 10, 12])
+    table["other"] = np.random.default_rng(0).normal(size=60)
+    monkeypatch.setattr(ClusteredVariables, "relabelled", None)
+    with pytest.raises(UndecidedError, match=r"2 relabellings of clusters cannot give a p-value below 0\.5"):
+        hsic_test(table, x_columns="value", y_columns="other", cluster="who")
+
+
+def test_only_clusters_of_one_size_are_said_to_change_places():
+    table = by_case(12, size=10).iloc[:-5]
+    table["other"] = np.random.default_rng(0).normal(size=len(table))
+    found = hsic_test(table, x_columns="value", y_columns="other", cluster="who", permutations=99)
+    assert found.null.resampling == "permutations of 11 of 12 whole clusters (who)"
+
+
+def test_whole_cases_are_offered_only_where_that_test_can_reject():
+    rng = np.random.default_rng(0)
+    people = np.repeat(np.arange(30), 4)
+    table = pd.DataFrame({"who": [f"p{one:02d}" for one in people], "half": np.tile([1, 1, 2, 2], 30)})
+    table["value"] = rng.normal(size=30)[people] + 0.1 * rng.normal(size=120)
+    with pytest.raises(UndecidedError, match="a side is alike"):
+        hsic_test(table, x_columns="half", y_columns="value", cluster="who")
+    with pytest.raises(DataError, match="rows in both tables") as caught:
+        mmd_test(table, by="half", columns="value", cluster="who")
+    assert "hsic" not in caught.value.hint
+    assert "strata='who' asks what differs within one case" in caught.value.hint

@@ -47,7 +47,8 @@ def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
     """Return which test of two samples that share cases answers which question, that of whole cases first."""
     whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
     whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
-    return f"{whole} asks the same of whole cases; {option('strata', [name])} asks what differs within one case, if its rows follow no time"
+    within = f"{option('strata', [name])} asks what differs within one case, if its rows follow no time"
+    return f"{whole} asks the same of whole cases; {within}" if whole else within
 
 
 def counters(columns: Iterable[Column]) -> list[str]:
@@ -195,9 +196,11 @@ def strata_in_time(
         if not used[0][name].is_category and _follow_within(values, 2 * stratum + group)
     ]
     if alike:
+        way = same(strata)
         yield (
             f"within {strata!r} neighbouring rows are of one group and alike in {listed(list(map(repr, alike)))}: if they follow "
-            f"each other in time they do not change places, and the p-value is far too small; {same(strata)} relabels whole cases"
+            f"each other in time they do not change places, and the p-value is far too small"
+            + (f"; {way} relabels whole cases" if way else "")
         )
 
 
@@ -329,7 +332,12 @@ def in_place_warning(pair: tuple[str, str], cases: Cases, cluster: Callable[[str
     """Return the warning of a test about cases whose rows stand together; `cluster` is what relabels those of a column."""
     name = cases.column.name
     if cases.sure:
-        return cases_warning(name, cluster(name))
+        way_out = cluster(name)
+        return (
+            cases_warning(name, way_out)
+            if way_out
+            else _takes_rows_for_independent(name, ways_with_shared_cases(name, cluster))
+        )
     way_out = f"number the cases in a column 'case': {cluster('case')} relabels them together"
     return _too_small(in_place_words(pair, cases), way_out)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from kerntest.inference.statistic import centring_divisors
 from kerntest.matrices.passes import HELD_ENTRIES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -35,6 +36,30 @@ if TYPE_CHECKING:
 FEW_CLUSTERS = 300
 # Of what has room so much is advised: of fewer rows there may be more kernels.
 ROOM = 0.7
+
+
+def exchanged(units: NDArray[np.intp], sides: Sequence[NDArray[Any]]) -> list[int]:
+    """Return how many clusters of each size, or of all, may change places; of a size in which a side is alike none does.
+
+    `units` are codes of clusters from 0; sides have shape (n, columns).
+    """
+    sizes, order = np.bincount(units), np.argsort(units, kind="stable")
+    if any(_constant_within(units, side) for side in sides):
+        return [len(sizes)]
+    # Sorted, the rows of a cluster stand together.
+    rows = [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
+    return [0 if any((side[some] == side[some[0]]).all() for side in sides) else len(some) for some in rows]
+
+
+def most_relabellings(exchanged: Sequence[int]) -> int:
+    """Return how many relabellings there are at most: of some 20 clusters more than anybody can ask for."""
+    return math.prod(math.factorial(min(count, 20)) for count in exchanged)
+
+
+def _constant_within(units: NDArray[np.intp], side: NDArray[Any]) -> bool:
+    """Say whether a side has one value in all rows of each cluster."""
+    first = np.unique(units, return_index=True)[1][units]
+    return bool((side == side[first]).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +90,17 @@ class ClusteredVariables(TwoVariables):
     @cached_property
     def _constant(self) -> int | None:
         """Which side is constant within clusters."""
-        first = np.unique(self.units, return_index=True)[1][self.units]
-        for side in (1, 0):
-            numeric, codes = self.points[side].numeric, self.points[side].codes
-            if bool((numeric == numeric[first]).all() and (codes == codes[first]).all()):
-                return side
-        return None
+        return next((side for side in (1, 0) if _constant_within(self.units, self._values[side])), None)
+
+    @cached_property
+    def _values(self) -> list[Array]:
+        """The columns of both sides."""
+        return [np.hstack([side.numeric, side.codes]) for side in self.points]
+
+    @cached_property
+    def _exchanged(self) -> list[int]:
+        """How many clusters may change places."""
+        return exchanged(self.units, self._values)
 
     @property
     def circle(self) -> int:
@@ -109,39 +139,49 @@ class ClusteredVariables(TwoVariables):
 
     def different(self, relabellings: int) -> int:
         """Return how many of so many relabellings can be different."""
-        counts = [len(self._sizes)] if self._constant is not None else np.bincount(self._sizes).tolist()
-        # Of some 20 clusters there are more than anybody can ask for.
-        return min(relabellings, math.prod(math.factorial(min(count, 20)) for count in counts))
+        return min(relabellings, most_relabellings(self._exchanged))
+
+    def checked(self) -> Self:
+        """Return the same; refuse clusters of which no number of relabellings can reject, before anything is computed."""
+        self._refuse_few(self.different(self.options.permutations))
+        return self
+
+    def _refuse_few(self, different: int) -> None:
+        """Refuse so few different relabellings that their smallest p-value is above alpha."""
+        if different * self.options.alpha >= 1.0:
+            return
+        if not any(self._exchanged) and np.bincount(self._sizes).max() > 1:
+            raise self._alike("undecided.degenerate_kernel")
+        hint = "more clusters would"
+        if self._constant is None:
+            hint += ", or clusters of one size, or a side that is constant within them"
+        told = (
+            f"{counted(different, 'relabelling')} of clusters cannot give a p-value below {1.0 / different:.2g}, and "
+        )
+        raise UndecidedError(f"{told}alpha is {self.options.alpha:g}", hint=hint, code="undecided.floor")
+
+    def _alike(self, code: str) -> UndecidedError:
+        """Return the error for clusters that may change places without a change of the statistic."""
+        hint = (
+            f"leave out {option('cluster')} where the rows of a cluster are independent of each other; or compare groups of rows, "
+            f"each with one row of every cluster, by {either('`kerntest mmd --by` and --paired', 'mmd_test with by= and paired=')}"
+        )
+        told = "the statistic is the same whichever clusters change places: a side is alike in all of them"
+        return UndecidedError(told, hint=hint, code=code)
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all pairs under at least so many relabellings, in the time of random permutations or less."""
         found = super().relabelled(family, at_least)
-        if found.floor > self.options.alpha:
-            raise UndecidedError(
-                f"{counted(found.different, 'relabelling')} of clusters cannot give a p-value below {found.floor:.2g}, and "
-                f"alpha is {self.options.alpha:g}",
-                hint="more clusters would"
-                + (
-                    ""
-                    if self._constant is not None
-                    else ", or clusters of one size, or a side that is constant within them"
-                ),
-                code="undecided.floor",
-            )
+        self._refuse_few(found.different)
         way = "permutations" if self.options.resampling == "random" else "cyclic shifts"
-        return found._replace(resampling=f"{way} of {len(self._sizes):,} whole clusters ({self.name})")
+        moved, every = sum(count for count in self._exchanged if count > 1), len(self._sizes)
+        some = f"{every:,}" if moved == every else f"{moved:,} of {every:,}"
+        return found._replace(resampling=f"{way} of {some} whole clusters ({self.name})")
 
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for clusters that may change places without a change of the statistic."""
         error = super().degenerate(kernels)
-        if self._constant is None:
-            told = "the statistic is the same whichever clusters change places: a side is alike in all of them"
-            hint = (
-                f"leave out {option('cluster')} where the rows of a cluster are independent of each other; or compare groups of rows, "
-                f"each with one row of every cluster, by {either('`kerntest mmd --by` and --paired', 'mmd_test with by= and paired=')}"
-            )
-            return UndecidedError(told, hint=hint, code=error.code)
-        return error
+        return error if self._constant is not None else self._alike(error.code)
 
     def _matrices(self, family: Family) -> list[Array]:
         """Return sums over pairs of clusters of the side that stays, and one entry of each of the other."""

@@ -80,7 +80,7 @@ def compare_groups(
     reading = comparison.reading
     table = read_one(data, reading, "x")
     samples, told = groups_of(reading, table, by, reference)
-    same = partial(asks_of_whole_cases, comparison.reading, data, samples)
+    same = partial(asks_of_whole_cases, comparison.reading, data, samples, alpha=comparison.options.alpha)
     # Rows and columns are chosen by now.
     reading = replace(
         reading, columns=None, exclude=None, categorical=(), csv=replace(reading.csv, where=None, sample=None)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.data.column_types import as_text
-from kerntest.data.columns import apply_missing, check_usable, lost_rows, named_columns, split_patterns
+from kerntest.data.columns import apply_missing, check_usable, laid_below, lost_rows, named_columns, split_patterns
 from kerntest.data.condition import as_name
 from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL
 from kerntest.data.missing import with_gap_level
 from kerntest.errors import DataError, UsageError, counted, either, listed, option, shell_word, suggest
+from kerntest.inference.relabelling.permuted_clusters import exchanged, most_relabellings
 from kerntest.inference.sides import read_one
 from kerntest.report.summaries.words import natural_order
 
@@ -176,8 +177,16 @@ def _depends_on(by: str) -> str:
     return f"{either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
 
 
-def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: str) -> str:
-    """Return the call of hsic that asks of whole cases, which a column names, what a comparison of groups asks of rows."""
+def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: str, alpha: float) -> str:
+    """Return the call of hsic that asks of whole cases, which a column names, what a comparison of groups asks of rows.
+
+    Nothing where too few relabellings of whole cases move rows to another group: that call would be refused.
+    """
+    table = None if samples.pooled is None else samples.pooled.with_all_columns()
+    if table is not None and cases in table.names:
+        units = np.unique(laid_below(table[cases]).values, return_inverse=True)[1]
+        if most_relabellings(exchanged(units, [samples.codes[:, None]])) * alpha < 1.0:
+            return ""
     by, first = str(samples.by), samples.tables[0]
     chosen = reading.columns
     if chosen is not None and by in named_columns(first.with_all_columns(), chosen, None).names:
