@@ -102,8 +102,8 @@ class Gate:
         if self.name and not there and (self.name in found or all(found.get(name, 0) is not None for name in above)):
             no_number = f"{self.name!r} is no number in the report"
             name = _R_SQUARED.sub("r2", self.name)
-            close = None if self.name in found else suggest(name, tuple(_numbers(found)))
-            meant = f"did you mean {close!r}?" if close else _some_numbers(found)
+            close = None if self.name in found else _nearest(name, _numbers(found))
+            meant = f"did you mean {close!r}?" if close else _some_numbers(found, name.rpartition(".")[0])
             in_folds = MEAN_OF_FOLDS in found and _IN_FOLDS.match(self.name)
             if in_folds and self.name not in found and not str(close).startswith("grid."):
                 meant = f"did you mean {MEAN_OF_FOLDS!r}, the score of rows held out in folds?"
@@ -153,9 +153,27 @@ def _numbers(found: Mapping[str, Any]) -> list[str]:
     return [name for name, one in found.items() if isinstance(one, (int, float)) and not isinstance(one, bool)]
 
 
-def _some_numbers(found: Mapping[str, Any]) -> str:
-    """Return a hint with some names of numbers, those of parts last."""
-    names = sorted(_numbers(found), key=lambda name: name.count("."))
+def _nearest(name: str, numbers: Sequence[str]) -> str | None:
+    """Return the number that a name may mean: of the same part, of the same name in another, or else if the part is none."""
+    part, _, last = name.rpartition(".")
+    beside = {one.rpartition(".")[2]: one for one in numbers if one.rpartition(".")[0] == part}
+    if close := suggest(last, tuple(beside)):
+        return beside[close]
+    if part and not beside:
+        return suggest(name, tuple(numbers))
+    # Of test rows rather than of those that were learned from.
+    elsewhere = sorted(
+        (one for one in numbers if one.rpartition(".")[2] == last), key=lambda one: not one.startswith("test.")
+    )
+    return next((one for one in elsewhere if one.startswith(part)), None) or next(
+        iter(elsewhere), suggest(name, tuple(numbers))
+    )
+
+
+def _some_numbers(found: Mapping[str, Any], part: str = "") -> str:
+    """Return a hint with some names of numbers, of a part if there are some, else those of parts last."""
+    names = [name for name in _numbers(found) if part and name.startswith(f"{part}.")] or _numbers(found)
+    names = sorted(names, key=lambda name: name.count("."))
     return f"numbers are {', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
 
 
@@ -170,6 +188,10 @@ def _fields(record: type[Record]) -> dict[str, Any]:
         parts = [part for part in promised if isinstance(part, type) and issubclass(part, Record)]
         if len(parts) < len(promised):
             found[name.rstrip("_")] = samples.get(kinds[name])
+            item = known.get(kinds[name].removeprefix("tuple[").removesuffix(", ...]"))
+            if isinstance(item, type) and issubclass(item, Record) and "name" in item.names():
+                # Of several, each with a name.
+                found |= {f"{name}.NAME.{inner}": value for inner, value in _fields(item).items()}
             continue
         # A field may hold what has more fields than it promises.
         for part in chain.from_iterable((one, *one.__subclasses__()) for one in parts):

@@ -163,3 +163,19 @@ def test_a_gate_on_the_score_in_folds_is_told_its_name(kerntest):
     # Other numbers of a grid, and of what has none.
     assert "did you mean 'grid.fits'?" in kerntest(*SVM[:4], "--fail-on", "grid.fit<1").err
     assert "folds" not in kerntest(*MMD, "--fail-on", "cv<1").err
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "hint"),
+    [
+        ("ridge", "test.recall", "numbers are test.n, test.rmse, test.mae, test.r2, test.max_error, test.coverage"),
+        ("svm", "test.recall", "did you mean 'test.classes.NAME.recall'?"),
+        ("svm", "recall", "did you mean 'test.classes.NAME.recall'?"),
+        ("svm", "test.acuracy", "did you mean 'test.accuracy'?"),
+        ("ridge", "tst.rmse", "did you mean 'test.rmse'?"),
+    ],
+)
+def test_a_number_that_is_not_there_is_met_with_what_is(kerntest, command, name, hint):
+    outcome = kerntest(*(SVM if command == "svm" else RIDGE), "--fail-on", f"{name}<0.9")
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[1] == f"hint: {hint}"
