@@ -165,9 +165,8 @@ def _nearest(name: str, numbers: Sequence[str]) -> str | None:
     elsewhere = sorted(
         (one for one in numbers if one.rpartition(".")[2] == last), key=lambda one: not one.startswith("test.")
     )
-    return next((one for one in elsewhere if one.startswith(part)), None) or next(
-        iter(elsewhere), suggest(name, tuple(numbers))
-    )
+    found = [one for one in elsewhere if one.startswith(part)] or elsewhere
+    return found[0] if found else None if part else suggest(name, tuple(numbers))
 
 
 def _some_numbers(found: Mapping[str, Any], part: str = "") -> str:

@@ -173,3 +173,13 @@ def test_many_columns_are_cut_and_drawn():
     assert_close((high - low) / 4, 100 * result.importance.columns[0].standard_error)
     one = train_svm(frame[["c0", "kind"]], "kind", test_fraction=0.4)
     assert "shuffled" not in one.summary()
+
+
+def test_importance_says_where_it_is_not_by_the_score_that_chose():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
+    table["y"] = np.where(table.a + rng.normal(size=120) > 1.5, "rare", "common")
+    told = "in accuracy, not in ROC AUC, by which options were chosen"
+    by_auc = train_svm(table, "y", grid=True, select_by="auc", test_fraction=0.4)
+    assert told in by_auc.summary()
+    assert told not in train_svm(table, "y", grid=True, test_fraction=0.4).summary()

@@ -305,9 +305,14 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     lost = "accuracy lost, in %," if accuracy else "rise of the RMSE"
     some = "" if importance.rows == result.n_test else f" drawn from {result.n_test:,}, by a bound on the work"
     heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows{some}:"
-    left = f"and {more:,} more: {either('--json', 'to_dict()')} has them"
+    notes = [f"and {more:,} more: {either('--json', 'to_dict()')} has them"] if more > 0 else []
+    grid = getattr(result, "grid", None)
+    if accuracy and grid is not None and grid.score != "accuracy":
+        notes.append(
+            f"in accuracy, not in {grid.score}, by which options were chosen: a column may count in that alone"
+        )
     columns = number_columns(("lost" if accuracy else "rise", "+-"))
-    return [ResultTable((("column", "name"), *columns), rows, heading, (left,) if more > 0 else ())]
+    return [ResultTable((("column", "name"), *columns), rows, heading, tuple(notes))]
 
 
 def importance_texts(importance: records.Importance) -> dict[str, tuple[str, str]]:
