@@ -367,26 +367,34 @@ def test_the_shift_of_clusters_is_found_as_often_as_is_said():
     assert powers[0.6] < powers[1.25]
 
 
-def test_the_shift_of_prices_of_a_list_is_that_of_what_is_bought():
-    """Prices go with the names of things: a shift that breaks this would be seen where it is a tenth."""
-    rng = np.random.default_rng(17)
-    price = np.round(rng.gamma(4.0, 3.0, 20), 2)
+def of_a_list(n, seed, by=0.0, _=0):
+    """Things of a list, whose prices go with their names; of equal chances, small tilts move the mean by as much."""
+    price = np.round(np.random.default_rng(17).gamma(4.0, 3.0, 20), 2)
+    chances = np.exp(by * (price - price.mean()) / price.std())
+    some = np.random.default_rng(seed).choice(20, n, p=chances / chances.sum())
+    return pd.DataFrame({"name": [f"thing {k}" for k in some], "price": price[some]})
 
-    def sold(n, seed, tilt=0.0):
-        chances = np.exp(tilt * (price - price.mean()) / price.std())
-        some = np.random.default_rng(seed).choice(20, n, p=chances / chances.sum())
-        return pd.DataFrame({"name": [f"thing {k}" for k in some], "price": price[some]})
 
-    # Small tilts of equal chances move the mean by as many standard deviations.
-    claimed = [mmd_test(sold(200, (18, k)), sold(200, (19, k))).smallest_shift for k in range(8)]
+def rounded(n, seed, by=0.0, column=0):
+    """Values of each column are tied, rows are not."""
+    x, _ = normals(n, 7, seed=seed)
+    x = 0.6 * x[:, 6:] + 0.8 * x[:, :6]
+    x[:, column] += by
+    return pd.DataFrame(np.round(5.0 * x) / 5.0)
+
+
+@pytest.mark.parametrize(("made", "n"), [(of_a_list, 200), (rounded, 50)])
+def test_the_shift_of_tied_values_is_one_that_rows_make(made, n):
+    """Prices that no longer go with names are seen at a tenth of it, and rows that become copies of others at half of it."""
+    claimed = [mmd_test(made(n, (18, k)), made(n, (19, k))).smallest_shift for k in range(8)]
     shift = float(np.median([one.standard_deviations for one in claimed if one is not None]))
     powers = {}
-    for factor in (0.5, 1.4):
-        made = ((sold(200, (20, k)), sold(200, (21, k), factor * shift)) for k in range(40))
-        powers[factor] = sum(mmd_test(*one).reject for one in made)
-    assert bdtrc(powers[0.5] - 1, 40, 0.8) > FALSE_ALARM
-    assert bdtr(powers[1.4], 40, 0.8) > FALSE_ALARM
-    assert powers[0.5] < powers[1.4]
+    for factor in (0.5, 1.1):
+        pairs = ((made(n, (20, k)), made(n, (21, k), factor * shift, k % 6)) for k in range(42))
+        powers[factor] = sum(mmd_test(*one).reject for one in pairs)
+    assert bdtrc(powers[0.5] - 1, 42, 0.8) > FALSE_ALARM
+    assert bdtr(powers[1.1], 42, 0.8) > FALSE_ALARM
+    assert powers[0.5] < powers[1.1]
 
 
 def test_an_mmd_that_no_samples_have_is_no_margin():

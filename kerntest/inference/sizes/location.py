@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -50,6 +51,8 @@ PART, RELABELLINGS, MOST_RELABELLINGS = (80, 400), 400, 4000
 CLUSTERS, ROWS_OF_CLUSTERS = 40, 800
 # A column in which values are tied has fewer different ones than this share of its rows.
 TIED = 0.8
+# Rows are repeated in columns in which there are at most so many different ones of all, or of those of a random pairing.
+REPEATED, GOING_TOGETHER = 0.5, 0.7
 # Rows that tell whether a kernel is one of differences.
 FEW = 20
 # So many of the relabellings at least tell what a small alpha asks for.
@@ -287,7 +290,7 @@ class MovedTest:
 
         Else kernels would see that ties are broken, that a rare value is common, or that other columns do not go with a value,
         which no real shift does: shares p_k of values v_k become as p_k exp(t v_k), rows keep their order, and one whose value
-        changes becomes some row of that value.
+        changes takes from some row of that value the columns that repeat with it. Others stay: copies would be seen.
         """
         values = self.points.numeric[:, column]
         # Asked for counts too, it does not load numpy.ma: 13 ms of a small test.
@@ -310,8 +313,29 @@ class MovedTest:
         ranks = (np.cumsum(shares) - shares)[places] + self.draws[0] * shares[places]
         above = np.minimum(np.searchsorted(np.cumsum(tilted(high)), ranks, side="right"), len(levels) - 1)
         some = (np.cumsum(counts) - counts)[above] + (self.draws[1] * counts[above]).astype(np.intp)
-        some = np.argsort(places, kind="stable")[some]
-        return self.points.take(np.where(above == places, np.arange(len(places)), some))
+        some = np.where(above == places, np.arange(len(places)), np.argsort(places, kind="stable")[some])
+        numeric, codes = self.points.numeric.copy(), self.points.codes.copy()
+        with_numbers, with_codes = self._repeated_with(places)
+        numeric[:, with_numbers], codes[:, with_codes] = numeric[some][:, with_numbers], codes[some][:, with_codes]
+        numeric[:, column] = levels[above]
+        return Points(numeric, codes)
+
+    def _repeated_with(self, places: NDArray[np.intp]) -> list[NDArray[np.bool_]]:
+        """Return which columns of numbers and of codes rows share with others of the same value, those of few values first."""
+        n, mixed = len(places), np.argsort(self.draws[1])
+        kept = np.zeros(self.points.numeric.shape[1] + self.points.codes.shape[1], dtype=np.bool_)
+        for one, values in self._tied:
+            found, pairs = np.unique(places * n + values, return_inverse=True)
+            if len(found) <= max(REPEATED * n, GOING_TOGETHER * len(np.unique(places * n + values[mixed]))):
+                places, kept[one] = pairs, True
+        return np.split(kept, [self.points.numeric.shape[1]])
+
+    @cached_property
+    def _tied(self) -> list[tuple[int, NDArray[np.intp]]]:
+        """The columns of numbers and of codes in which values are tied, those of few first, and the place of each row's value."""
+        columns = (np.unique(one, return_inverse=True)[1] for one in (*self.points.numeric.T, *self.points.codes.T))
+        tied = [(one, values) for one, values in enumerate(columns) if values.max() < TIED * len(values)]
+        return sorted(tied, key=lambda one: int(one[1].max()))
 
     def mean_shift(self, column: int, by: float) -> float:
         """Return by how much rows are moved on average."""
