@@ -544,3 +544,13 @@ def test_what_is_missing_in_columns_that_take_no_part_costs_no_row(tmp_path):
     noted.loc[3, "a"] = np.nan
     assert train_unmix(noted, missing="drop").n_train == 199
     raises(DataError, "data.missing_values", lambda: train_unmix(noted))
+
+
+def test_dates_that_nobody_named_are_left_out():
+    table = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 2)), columns=["a", "b"])
+    table["day"] = pd.date_range("2024-01-01", periods=60)
+    found = train_unmix(table)
+    assert found.columns == ("a", "b")
+    told = "column 'day' is a date and left out: time is no mixture of sources; columns='day' takes them"
+    assert told in found.warnings
+    assert train_unmix(table, columns=["a", "day"]).columns == ("a", "day")

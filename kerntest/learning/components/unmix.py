@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from kerntest.data.columns import is_all
 from kerntest.errors import DataError, UsageError, listed, option
 from kerntest.learning.components.kpca import KpcaLearner, associations, named_scores, rows_in_units, scores_given
 from kerntest.learning.components.kpca_fit import KpcaOptions
@@ -219,8 +220,16 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
         self.color = color
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
-        """Return a table."""
-        return training.read_labelled(data, (), reading, beside=() if self.color is None else (self.color,))
+        """Return a table, without dates that nobody named: time runs on, and is no mixture."""
+        labelled = training.read_labelled(data, (), reading, beside=() if self.color is None else (self.color,))
+        columns = labelled.features.columns
+        dates = [one.name for one in columns if one.kind == "date"]
+        if not dates or not is_all(reading.columns) or not any(one.kind == "number" for one in columns):
+            return labelled
+        told = f"{'columns' if len(dates) > 1 else 'column'} {listed([repr(one) for one in dates])}"
+        told += f" {'are dates' if len(dates) > 1 else 'is a date'} and left out: time is no mixture of sources; {option('columns', dates)} takes them"
+        features = labelled.features.select([one.name for one in columns if one.kind != "date"])
+        return replace(labelled, features=features, warnings=(*labelled.warnings, told))
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table as the linear kernel sees them: categories take no part."""

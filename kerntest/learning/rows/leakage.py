@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below, reason_to_leave_out
-from kerntest.data.diagnostics.cases import ALIKE, FEW_OF_CASE, FEWEST_CASES, case_columns
+from kerntest.data.diagnostics.cases import ALIKE, FEW_OF_CASE, case_columns
 from kerntest.data.diagnostics.copies import copies_of
 from kerntest.data.diagnostics.dependent_rows import (
     alike_in_place,
@@ -201,13 +201,11 @@ def _telling(labelled: Labelled, known: Sequence[str], *, by_class: bool) -> Ite
     tells = _tells_classes if by_class else _tells_number
     unknown = [column for column in features if column.name not in known]
     names = [column.name for column in unknown if tells(laid_below(column), target.values)]
-    cases = [name for name in names if len(labelled.shown[name].levels) >= FEWEST_CASES][:1]
-    also = f"; if {cases[0]!r} names cases of several rows, with {option('cluster', cases)}" if cases else ""
     if names:
         left_out = option("exclude", in_tables(names, labelled.features.names))
         yield (
             f"{_columns(names)} {'alone predicts' if len(names) == 1 else 'each alone predict'} {target.name!r}: a column "
-            f"that is known only once the target is must be left out, with {left_out}{also}"
+            f"that is known only once the target is must be left out, with {left_out}"
         )
 
 
