@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 
 from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
+from kerntest.learning.solvers.pairs import carried_on
 from kerntest.learning.solvers.positive import solve_positive
 from kerntest.learning.solvers.problem import Problem, Solution
 
@@ -138,6 +139,15 @@ class Finish:
         if not width:
             sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
             point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
+            if not point.reached:
+                # Rows that lie next to one another change sides by turns in systems; pairs of them do not.
+                settled, near = carried_on(K, part, beta, tolerance=max(tolerance, 1e-5))
+                if near:
+                    a = part.signs * settled
+                    sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
+                    point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
+                    if not point.reached:
+                        return settled
         if point is None or not point.reached:
             finish = ridge, tolerance
             point = newton(
