@@ -138,7 +138,9 @@ def cost_of_machines(
     takes, with all tries.
     """
     n, rows = len(points), np.array(sizes, dtype=np.float64)
-    told = "" if folds is None else f", {folds} folds" + (", for a grid of costs and bandwidths" if cells > 1 else "")
+    searched_in = (
+        "" if folds is None else f", {folds} folds" + (", for a grid of costs and bandwidths" if cells > 1 else "")
+    )
     # Fits in units of one to all rows: those of a fold have fewer.
     refitted = [some for some in (again, folds if cells == 1 else None) if some]
 
@@ -155,7 +157,7 @@ def cost_of_machines(
         size, made = _of_features(features, kernel, points)
         each = added({"product": 1.0 * size**2, "entry": 8.0 * size}, times=float(rows.sum()) * (1.0 + searched))
         fixed, bytes_ = added(added(made, times=2.0 * n), calls), 8.0 * n * size
-        step = f"{size:,} features of {n:,} rows{told}"
+        step = f"{size:,} features of {n:,} rows{searched_in}"
         least, hardest = (added(fixed, added(each, times=times)) for times in (1.0, 6.0))
         return _cost(method, step, least, hardest, 1.5 * bytes_, 5.0 * bytes_)
     values, squares = added(of_values(kernel, points), {"entry": 2.0}), float((rows**2).sum())
@@ -179,11 +181,15 @@ def cost_of_machines(
     beside = [(min(threads, some), 1.0 - 1.0 / some) for some in refitted]
     single = kernel is not None and isinstance(points, Points) and matrix_of(kernel, points).single
     entry = 0.0 if isinstance(kernel, Linear) else 4.0 if single else 8.0
-    fits = [
-        (count, held_by_machine(largest * share, pilot, entry=entry, tried=tried))
-        for count, share in [(1, 1.0), *beside]
-    ]
-    held = fits[0][1][0], max(count * one[1] for count, one in fits) + min(together, KEPT_BY_SEARCH)
+    # So are those of pairs of classes.
+    at_once: list[float] = np.sort(rows)[-threads:].tolist()
+    told: Any = {"pilot": pilot, "entry": entry, "tried": tried}
+    pairs_held = [held_by_machine(one, beside=len(at_once), **told) for one in at_once or [0.0]]
+    folds_held = [count * held_by_machine(largest * share, beside=1, **told)[1] for count, share in beside]
+    held = (
+        max(least for least, _ in pairs_held),
+        max(sum(most for _, most in pairs_held), *folds_held, 0.0) + min(together, KEPT_BY_SEARCH),
+    )
     trained = largest * (1.0 - 1.0 / (folds or 1))
     if cells > 1 and n * (1.0 - 1.0 / (folds or 1)) <= WHOLE_ROWS:
         held = 2.0 * 8.0 * n**2, (3.0 + SEARCHED_ARRAYS * min(threads, cells)) * 8.0 * n**2
@@ -192,15 +198,15 @@ def cost_of_machines(
         searching = min(TRIANGLE_BYTES * trained**2, allowed_bytes(CHOOSING_BYTES))
         searching *= min(threads, cells)
         held = max(held[0], searching), max(held[1], 2.0 * searching)
-    return _cost(method, f"kernel matrix of {n:,} rows{told}", least, hardest, *held)
+    return _cost(method, f"kernel matrix of {n:,} rows{searched_in}", least, hardest, *held)
 
 
-def held_by_machine(rows: float, pilot: Pilot | None, *, entry: float, tried: int) -> tuple[float, float]:
-    """Return the bytes that the machine of so many rows keeps, least and most, at most so many costs tried.
+def held_by_machine(rows: float, *, pilot: Pilot | None, entry: float, tried: int, beside: int) -> tuple[float, float]:
+    """Return the bytes that one of so many machines `beside` one another keeps, least and most, at most so many costs tried.
 
     Of rows that crowd at the margin the whole matrix is held, of so many bytes an entry.
     """
-    whole, most = 8.0 * rows**2, allowed_bytes(KEPT_ROWS)
+    whole, most = 8.0 * rows**2, allowed_bytes(KEPT_ROWS * beside) / beside
     crowded = entry * rows**2 if PAIRS_BYTES * rows**2 <= most else 0.0
     kept = min(1.1 * whole, max(KEPT_ALWAYS + KEPT_MOST * whole, 1.1 * crowded))
     held = min(KEPT_LEAST * whole, most), min(kept, most)

@@ -167,6 +167,8 @@ class Machines:
             inner = inner[np.ix_(first, first)]
         points, kernel, self.inner = self.rows.points, rows.kernel, inner
         self.choosing, self.paths = choosing, dict[tuple[int, int], CostPath]()
+        # How many machines are solved side by side.
+        self.beside = 1
         if inner is not None:
             self.matrix: Matrix = GivenMatrix(inner)
             self.definite = True
@@ -312,7 +314,7 @@ class Machines:
                 for number, place in enumerate(places)
             ]
 
-        found = dict[int, Machine]()
+        found, self.beside = dict[int, Machine](), max(min(self.engine.threads, len(pieces)), 1)
         if options.nu is not None and len(pairs) > 1:
             return self._all_by_nu(pairs, progress)
         for places, machines in zip(pieces, self.engine.here.map(work, pieces, progress), strict=True):
@@ -426,7 +428,8 @@ class Machines:
         by_nu = options.nu is not None and options.task == "classify"
         if not self.definite and not by_nu:
             return solve_indefinite(matrix, problem)
-        tolerance, kept = options.tolerance * (1e-4 if by_nu else 1.0), min(KEPT_BYTES, allowed_bytes(KEPT_BYTES))
+        tolerance = options.tolerance * (1e-4 if by_nu else 1.0)
+        kept = min(KEPT_BYTES, allowed_bytes(KEPT_BYTES * self.beside) // self.beside)
         try:
             return solve_hinge(
                 matrix, problem, tolerance=tolerance, seed=options.seed, start=start, factor=factor, kept_bytes=kept

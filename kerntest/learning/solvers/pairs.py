@@ -86,9 +86,7 @@ def descend(
     return np.array(beta), taken
 
 
-def carried_on(
-    K: Entries, problem: Problem, beta: Array, *, tolerance: float
-) -> tuple[Array, bool]:
+def carried_on(K: Entries, problem: Problem, beta: Array, *, tolerance: float) -> tuple[Array, bool]:
     """Return coefficients that pairs lead to from others, and whether they got within the tolerance."""
     n, start = len(problem), problem.feasible(beta)
     most = max(CARRIED, n // CARRIED_SHARE) * n
