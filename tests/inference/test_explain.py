@@ -199,3 +199,11 @@ def test_a_test_and_its_explanation_have_one_progress(n):
     assert len({total for _, total in seen}) == 1
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1][0] == seen[-1][1]
+
+
+def test_of_a_single_column_there_is_one_p_value():
+    rng = np.random.default_rng(0)
+    found = mmd_test(rng.normal(size=(40, 1)), rng.normal(0.4, 1, size=(40, 1)), explain=True)
+    assert "p alone" not in found.summary()
+    two = mmd_test(rng.normal(size=(40, 2)), rng.normal(0.4, 1, size=(40, 2)), explain=True)
+    assert "p alone" in two.summary()

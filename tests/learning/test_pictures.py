@@ -139,13 +139,15 @@ def test_roc_curves_go_from_corner_to_corner_in_the_colour_of_their_class():
     assert axis.get_title() == title
     areas = [roc_auc(codes == place, by_class[:, place]) for place in range(11)]
     hardest = sorted(np.argsort(areas, kind="stable")[:8].tolist())
-    assert [line.get_label().split(": ")[1] for line in axis.lines[1:]] == [names[place] for place in hardest]
+    assert [line.get_label().removeprefix("class ").rpartition(", AUC ")[0] for line in axis.lines[1:]] == [
+        names[place] for place in hardest
+    ]
     for place, line in enumerate(axis.lines[1:]):
         assert line.get_color() == COLOURS[place]
         assert len(line.get_xdata()) <= 2000
         np.testing.assert_array_equal(line.get_xydata()[[0, -1]], [[0, 0], [1, 1]])
     axis = drawn(draw_roc, np.arange(4) // 2, np.array([0.0, 2.0, 1.0, 3.0]), ["a", "b"], "train rows")
-    assert (axis.get_title(), legend(axis)) == ("ROC curve\n(train rows)", ["AUC 0.750: b"])
+    assert (axis.get_title(), legend(axis)) == ("ROC curve\n(train rows)", ["class b, AUC 0.750"])
 
 
 @pytest.mark.parametrize("count", [2, 6, 7, 12, 40])

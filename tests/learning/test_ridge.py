@@ -448,3 +448,14 @@ def test_rows_that_stay_with_their_copies_are_no_clusters():
     assert "cluster" not in words
     assert "exact leave-one-out, copies of a row together" in words
     assert "of training rows left out, each with its copies" in words
+
+
+def test_a_target_of_two_values_is_told_of_classes():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    told = "'y' has two values: train_svm predicts which of them"
+    two = train_ridge(table.assign(y=np.where(table.a > 0, 3.0, 7.0)), "y", exclude="b")
+    assert any(one.startswith(told) for one in two.warnings)
+    assert not any(
+        "two values" in one for one in train_ridge(table.assign(y=table.a + rng.normal(size=60)), "y").warnings
+    )

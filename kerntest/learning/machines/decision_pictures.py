@@ -167,7 +167,7 @@ def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequenc
         area, scores = areas[place]
         false, true = roc_curve(codes == place, scores)
         kept = panels.evenly(len(false), CURVE_POINTS)
-        label = f"AUC {area:.3f}: {panels.named(names[place], 24)}"
+        label = f"class {panels.named(names[place], 24)}, AUC {area:.3f}"
         # The colour of the class, as long as each has one of its own.
         colour = panels.class_look(place if count <= CURVES_DRAWN else rank)["color"]
         style = {"color": colour, "linewidth": 1.6, "clip_on": False}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
-from kerntest.errors import DataError, UsageError, counted, option, positive
+from kerntest.errors import DataError, UsageError, counted, either, option, positive
 from kerntest.learning import scores
 from kerntest.learning.estimator import Estimator, not_fitted
 from kerntest.learning.fit_pictures import Predicted, ridge_panels
@@ -424,6 +424,11 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             n = len(own.truth)
             rows = own.rows if target.test is None else f"{n:,} {own.rows}"
             warnings += scores.told_of_errors(own.name, r2, rows)
+            if len(np.unique(own.truth)) == 2:
+                way = either("`kerntest svm`", "train_svm")
+                warnings.append(
+                    f"{own.name!r} has two values: {way} predicts which of them, and is judged by how often it is right"
+                )
             if own.reach is not None:
                 held = np.abs(own.truth - own.found) <= own.reach
                 warnings += told_of_coverage(own.name, held, self.interval, rows, clusters)

@@ -222,7 +222,12 @@ def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable
     """Return the columns by how much each differs alone, with what they were and are."""
     columns, rows = explanation.columns, []
     untested = sum(effect.p_without is None for effect in columns)
-    numbers = ["effect", "p alone", *(["p without"] if untested < len(columns) else [])]
+    # Of a single column the p-value of the test says it.
+    numbers = [
+        "effect",
+        *(["p alone"] if len(columns) > 1 else []),
+        *(["p without"] if untested < len(columns) else []),
+    ]
     for effect in columns[:COLUMNS_SHOWN]:
         found = (number(effect.effect_size, 3), number(effect.p_adjusted), _or_absent(effect.p_without))
         told = "" if effect.x is None or effect.y is None else "; ".join(contents_lines(effect.x, effect.y))
@@ -230,7 +235,8 @@ def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable
     more, notes = len(columns) - COLUMNS_SHOWN, []
     if more > 0:
         notes.append(f"and {more:,} more: {either('--json', 'to_dict()')} has all")
-    notes.append("p alone: of the column by itself, under kernels of its own, corrected for all columns")
+    if len(columns) > 1:
+        notes.append("p alone: of the column by itself, under kernels of its own, corrected for all columns")
     if untested < len(columns):
         notes[-1] += "; p without: of all other columns together"
     if untested and len(columns) > 1:
