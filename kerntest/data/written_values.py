@@ -57,6 +57,15 @@ _PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
 _PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
 _CLOCK = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?(?:[ ]?([AaPp])\.?[Mm]\.?)?"
 _TIME = re.compile(rf"\s*{_CLOCK}\s*", re.ASCII)
+# A sign, days, and a clock or hours, minutes and seconds: 0 days 00:40:37, 1h 30m.
+_SPAN = re.compile(
+    r"\s*(?P<sign>[+-]?)(?:(?P<d>\d+)\s?d(?:ays?)?,?)?\s*(?:"
+    r"(?P<own>[+-]?)(?P<H>\d+):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d(?:\.\d+)?))?|"
+    r"(?:(?P<h>\d+(?:\.\d+)?)\s?h(?:(?:ou)?rs?)?)?\s*(?:(?P<m>\d+(?:\.\d+)?)\s?m(?:in(?:ute)?s?)?)?\s*"
+    r"(?:(?P<s>\d+(?:\.\d+)?)\s?s(?:ec(?:ond)?s?)?)?)\s*",
+    re.ASCII,
+)
+_PARTS = {"d": 24.0, "H": 1.0, "M": 1 / 60, "S": 1 / 3600, "h": 1.0, "m": 1 / 60, "s": 1 / 3600}
 _LATER = rf"(?:[ T]+{_CLOCK})?\s*"
 _LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
 _FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
@@ -163,6 +172,26 @@ def _time(text: str) -> float | None:
     return None if found is None else _hours(*found.groups())
 
 
+def _duration(text: str) -> float | None:
+    """Return a duration in hours; of a clock without days none, which tells a time of day."""
+    found = _SPAN.fullmatch(text)
+    if found is None or (found["H"] and not found["d"]):
+        return None
+    hours = {part: float(found[part]) * size for part, size in _PARTS.items() if found[part]}
+    sign = -1.0 if found["sign"] == "-" else 1.0
+    if found["own"]:
+        # As in -1 days +23:00:00.
+        of_days = sign * hours.pop("d")
+        return of_days + (-1.0 if found["own"] == "-" else 1.0) * sum(hours.values())
+    return sign * sum(hours.values()) if hours else None
+
+
+def _has_parts(text: str) -> bool:
+    """Say whether a text is a duration of several units: one of a single unit may be a number of metres."""
+    found = _SPAN.fullmatch(text)
+    return found is not None and sum(found[part] is not None for part in "dHhms") > 1
+
+
 def _days(year: str, month: int, day: str, clock: tuple[str, ...]) -> float | None:
     """Return a date, with the time of day where there is one, in days since 1970-01-01."""
     hours = _hours(*clock) if clock[0] else 0.0
@@ -221,13 +250,15 @@ FORMS = (
     ),
 )
 
+DURATION = Form("duration", "number", "duration", "durations were read as hours", "1h 30m", _duration, "hours")
+
 
 def date_form(dayfirst: bool | None) -> str:
     """Return the form of dates with the day or the month first; nothing where that is not said."""
     return "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
 
 
-_FORM_OF = {form.name: form for form in FORMS}
+_FORM_OF = {form.name: form for form in (*FORMS, DURATION)}
 
 
 def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
@@ -293,7 +324,7 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
     def read_by(forms: Iterable[Form]) -> dict[Form, dict[int, float]]:
         return {form: {k: value for k in likely if (value := form.read(levels[k])) is not None} for form in forms}
 
-    found = read_by(FORMS)
+    found = read_by((*FORMS, DURATION) if any(_has_parts(levels[k]) for k in likely) else FORMS)
     read = {k for k in likely if has_comma(levels[k])}.union(*found.values())
     dressed = {k: worn for k in likely if k not in read and (worn := undressed(levels[k])) is not None}
     others = _dressed_forms(column, dressed, counts, decimal)

@@ -113,6 +113,12 @@ def test_categorical_keeps_the_text_as_typed(csv, refused):
         (["21.2%", "5 %", "-3%"], [21.2, 5, -3], "percents were read as numbers in v (-3% is -3)"),
         (["21,5 %", "5%"], [21.5, 5], "percents were read as numbers in v (21,5 % is 21.5)"),
         (["12:30", "0:15", "23:59:24"], [12.5, 0.25, 23.99], "times of day were read as hours in v (0:15 is 0.25)"),
+        (["1h 30m", "45m", "2 h"], [1.5, 0.75, 2], "durations were read as hours in v (1h 30m is 1.5)"),
+        (
+            ["0 days 00:45:00", "-1 days +12:00:00", "2 days"],
+            [0.75, -12, 48],
+            "durations were read as hours in v (-1 days +12:00:00 is -12)",
+        ),
         (["1:30 PM", "12:00 am"], [13.5, 0], "times of day were read as hours in v (12:00 am is 0)"),
         (["1/13/1970", "1/2/1970"], [12, 1], "dates were read month first in v (1/13/1970 is 1970-01-13)"),
         (["13/1/1970", "1/2/1970"], [12, 31], "dates were read day first in v (1/2/1970 is 1970-02-01)"),
