@@ -353,7 +353,24 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
         said = f"{size} and its like in column {column.name!r} are taken for categories, since there are only few; "
         remark = Remark(f"{said}without the unit they are numbers")
+    elif table.format != "csv" and len(column.levels) > forms.FEW_SIZES and all(map(forms.is_number, column.levels)):
+        said = f"numbers in column {column.name!r} are stored as text and taken for categories"
+        remark = Remark(f"{said}; stored as numbers they are amounts")
     return column if remark is None else replace(column, remarks=(*column.remarks, remark))
+
+
+def texts_understood(table: Table, texts: Collection[str], dayfirst: bool | None = None) -> Table:
+    """Return a table of typed columns whose texts are read as what they are written as, but for some.
+
+    Plain numbers stay texts: who has types has numbers.
+    """
+
+    def read(column: Column) -> Column:
+        if column.kind != "text" or column.problem is not None or column.name in texts:
+            return column
+        return with_remark(column, understood(column, table, dayfirst=dayfirst, quoted=True), table)
+
+    return replace(table, columns=tuple(map(read, table.columns)))
 
 
 def _size(column: Column, na: Sequence[str]) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.column_types import understood, with_remark
+from kerntest.data.column_types import texts_understood
 from kerntest.data.columns import Patterns, match_names, table_of, with_categories
 from kerntest.data.formats.dialect import CsvOptions, SeededWords, utf8_lines
 from kerntest.data.source import (
@@ -82,7 +82,7 @@ def read_table(
         comment : str, optional
             What lines begin with that are no rows, such as "#".
         dayfirst : bool, optional
-            Whether dates such as 03/04/2020 have the day first, of CSV, JSON lines and frames, where no value of their
+            Whether dates such as 03/04/2020 have the day first, where no value of their
             column tells.
         where : str, optional
             A condition for which rows: "year == 2009 and price > 0". It compares columns with numbers, with 'texts' and
@@ -117,9 +117,8 @@ def read_table(
     with a typographer's minus, marks between thousands or brackets for minus are read as numbers and dates, and a warning
     says so. Refused when used are dates whose day and month no value tells apart, numbers with two units, and a column of
     which more than half of the values are numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any
-    other column is text. The texts of JSON lines are read so, too, but for plain numbers between quotes. Other sources
-    have types and missing values of their own, and their strings are taken as they are, but for frames whose strings are
-    all dates.
+    other column is text. Other sources have types and missing values of their own; their texts are read so, too, but for
+    plain numbers, which stay text, and categories.
     """
     options = CsvOptions.of(**csv)
     if not isinstance(name, str | None):
@@ -147,7 +146,7 @@ def _read_file(path: str | Path, name: str | None, categorical: Patterns, option
     if source.format == "parquet":
         from kerntest.data.formats.parquet import read_parquet  # noqa: PLC0415  (20 ms that a CSV does not need)
 
-        return read_parquet(source, categorical)
+        return read_parquet(source, categorical, dayfirst=options.dayfirst)
     if source.format == "json":
         from kerntest.data.formats.parquet import read_json_lines  # noqa: PLC0415  (20 ms that a CSV does not need)
 
@@ -176,7 +175,7 @@ def _read_frame(source: Any, name: str, categorical: Patterns, dayfirst: bool | 
             # A single column, such as a Series of Polars.
             table = pa.table({str(getattr(source, "name", "") or "x1"): pa.chunked_array(source)})
         columns: list[tuple[str, Any]] = list(zip(table.column_names, table.columns, strict=True))
-        return _with_dates(
+        return _with_texts(
             table_of(name, "frame", table.num_rows, columns, categorical), categorical, columns, dayfirst
         )
     frame, columns = source.to_frame() if source.ndim == 1 else source, []
@@ -186,21 +185,14 @@ def _read_frame(source: Any, name: str, categorical: Patterns, dayfirst: bool | 
             columns.append((str(label), values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])))
         except (pa.ArrowException, TypeError, ValueError):
             columns.append((str(label), None))
-    return _with_dates(table_of(name, "frame", len(frame), columns, categorical), categorical, columns, dayfirst)
+    return _with_texts(table_of(name, "frame", len(frame), columns, categorical), categorical, columns, dayfirst)
 
 
-def _with_dates(table: Table, categorical: Patterns, held: Sequence[tuple[str, Any]], dayfirst: bool | None) -> Table:
-    """Return a frame in which texts that are all dates, as in a file, are dates; other texts, and categories, stay."""
+def _with_texts(table: Table, categorical: Patterns, held: Sequence[tuple[str, Any]], dayfirst: bool | None) -> Table:
+    """Return a frame whose texts are read as in a file; categories stay."""
     forced = {*match_names(categorical, table.names, table.name)}
     forced |= {name for name, values in held if hasattr(getattr(values, "type", None), "index_type")}
-
-    def dated(column: Column) -> Column:
-        if column.kind != "text" or column.problem is not None or column.name in forced:
-            return column
-        found = understood(column, table, dayfirst=dayfirst)
-        return with_remark(column, found, table) if found.kind == "date" else column
-
-    return replace(table, columns=tuple(map(dated, table.columns)))
+    return texts_understood(table, forced, dayfirst)
 
 
 @contextmanager
@@ -230,7 +222,7 @@ def blocks_of(
 
         plain = [(name, stack.enter_context(unpacked_file(name, given)), given) for name, given in found.files]
         seen = [(name, one, found.copied or one != given) for name, one, given in plain]
-        return ParquetBlocks(shown, seen, found.warnings, block_bytes)
+        return ParquetBlocks(shown, seen, found.warnings, block_bytes, dayfirst=options.dayfirst)
     from kerntest.data.formats.csv import CsvBlocks  # noqa: PLC0415 - the same the other way round
 
     if options.transcodes:

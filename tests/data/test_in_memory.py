@@ -106,7 +106,7 @@ def test_frames():
     same(table, read_table(frame.convert_dtypes(dtype_backend="pyarrow")))
 
 
-def test_texts_of_a_frame_that_are_dates_are_dates_as_in_a_file(tmp_path):
+def test_texts_of_typed_tables_are_read_as_in_a_file(tmp_path):
     days = [f"{1 + k:02d}" for k in range(28)]
     frame = pd.DataFrame(
         {
@@ -114,17 +114,41 @@ def test_texts_of_a_frame_that_are_dates_are_dates_as_in_a_file(tmp_path):
             "us": [f"1/{day}/2024" for day in days],
             "named": [f"Jan {day}, 2024" for day in days],
             "either": [f"0{1 + k % 9}/0{1 + k % 8}/2024" for k in range(28)],
-            "number": days,
+            "number": [str(k) for k in range(28)],
             "percent": [f"{day}%" for day in days],
             "city": ["Ulm", "Bonn"] * 14,
         }
     )
-    table = read_table(frame)
-    assert [column.kind for column in table.columns] == ["date"] * 3 + ["text"] * 4
-    assert table.warnings == ("x: dates were read month first in us, named (1/01/2024 is 2024-01-01)",)
-    frame[["iso", "us", "named"]].to_csv(tmp_path / "a.csv", index=False)
-    same(read_table(tmp_path / "a.csv"), table.select(("iso", "us", "named")))
-    assert read_table(frame, categorical="iso")["iso"].kind == "text"
+    frame["time"] = [f"9:{day}" for day in days]
+    frame["listed"] = frame["percent"].astype("category")
+    frame.to_parquet(tmp_path / "a.parquet")
+    read = ["iso", "us", "named", "percent", "time"]
+    frame[read].to_csv(tmp_path / "a.csv", index=False)
+    for source in (frame, tmp_path / "a.parquet"):
+        table = read_table(source, name="x")
+        assert [column.kind for column in table.columns] == [
+            *["date"] * 3,
+            "text",
+            "text",
+            "number",
+            "text",
+            "number",
+            "text",
+        ]
+        assert table.warnings == (
+            "x: dates were read month first in us, named (1/01/2024 is 2024-01-01)",
+            "x: numbers in column 'number' are stored as text and taken for categories; stored as numbers they are amounts",
+            "x: percents were read as numbers in percent (01% is 1)",
+            "x: times of day were read as hours in time (9:01 is 9.01667)",
+        )
+        same(read_table(tmp_path / "a.csv"), table.select(read))
+        assert read_table(source, categorical="iso")["iso"].kind == "text"
+    # Row group by row group.
+    path = tmp_path / "many.parquet"
+    pd.concat([frame] * 8).to_parquet(path)
+    told = mmd_test(path, path, columns=["time", "us"], method="features")
+    assert any("times of day" in warning for warning in told.warnings)
+    assert "hamming" not in told.kernel
 
 
 def test_dates_that_no_value_tells_have_the_day_first_as_is_said(tmp_path):

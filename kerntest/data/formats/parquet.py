@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 from pyarrow import parquet
 
-from kerntest.data.column_types import column_of, understood, with_remark
+from kerntest.data.column_types import as_written, column_of, texts_understood
 from kerntest.data.columns import Patterns, match_names, table_of
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
 from kerntest.data.table import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.table import Column, Kind
+    from kerntest.data.table import Kind
 
 # What is read ahead of all columns of a file together, and of one of them.
 AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
@@ -50,7 +50,7 @@ AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
 # Whole tables.
 
 
-def read_parquet(source: Source, categorical: Patterns = None) -> Table:
+def read_parquet(source: Source, categorical: Patterns = None, *, dayfirst: bool | None = None) -> Table:
     """Parse Parquet bytes; several parts (of a folder) are laid one below the other."""
     tables = [_parsed(name, content) for name, content in source.parts]
     for (name, _), table in zip(source.parts, tables, strict=True):
@@ -59,7 +59,15 @@ def read_parquet(source: Source, categorical: Patterns = None) -> Table:
     labels, left_out = _row_labels(arrow.column_names, source.name)
     columns = [one for one in zip(arrow.column_names, arrow.columns, strict=True) if one[0] not in labels]
     table = table_of(source.name, "parquet", arrow.num_rows, columns, categorical)
-    return source.described(table, left_out, [len(part) for part in tables])
+    table = source.described(table, left_out, [len(part) for part in tables])
+    return texts_understood(
+        table, [*match_names(categorical, table.names, table.name), *_categories(arrow.schema)], dayfirst
+    )
+
+
+def _categories(schema: Any) -> list[str]:
+    """Return the columns of categories, which are no texts to be read."""
+    return [name for name, kind in zip(schema.names, schema.types, strict=True) if pa.types.is_dictionary(kind)]
 
 
 def _row_labels(names: Sequence[str], table_name: str) -> tuple[list[str], tuple[str, ...]]:
@@ -193,6 +201,7 @@ class _Layout:
     size: int
     several: bool
     categorical: frozenset[str]
+    written: Mapping[str, str]
 
     def blocks(self, stretches: Sequence[_Stretch]) -> Iterator[RowBlock]:
         """Yield the rows of stretches; a file stays open while rows of it are read."""
@@ -219,7 +228,7 @@ class _Layout:
                     column_of(name, table[name], self.name, as_category=name in self.categorical) for name in self.typed
                 )
                 typed = Table(self.name, columns, len(table), "parquet", offset=stretch.offset + at)
-                typed = replace(typed, part=shown if self.several else "")
+                typed = as_written(replace(typed, part=shown if self.several else ""), self.written)
                 yield RowBlock(typed, table.select(list(self.kept)), stretch.first_row + at)
             at += batch.num_rows
 
@@ -241,9 +250,15 @@ class ParquetBlocks(BlockReader):
     categorical: frozenset[str] = frozenset()
 
     def __init__(
-        self, name: str, files: Sequence[tuple[str, Path, bool]], warnings: tuple[str, ...], block_rows: int | None
+        self,
+        name: str,
+        files: Sequence[tuple[str, Path, bool]],
+        warnings: tuple[str, ...],
+        block_rows: int | None,
+        *,
+        dayfirst: bool | None = None,
     ) -> None:
-        self.name, self.warnings = name, warnings
+        self.name, self.warnings, self.dayfirst = name, warnings, dayfirst
         self.rows = block_rows or BLOCK_ROWS
         self._schemas: list[tuple[str, Any]] = []
         self._stretches: list[_Stretch] = []
@@ -280,11 +295,14 @@ class ParquetBlocks(BlockReader):
         pieces = self.pieces(dict.fromkeys(self.names, "text"))
         self.rows = rows
         head = next(iter(next(iter(pieces.items)).blocks())).table
+        head = texts_understood(head, [*categorical, *_categories(self._schemas[0][1])], self.dayfirst)
         return replace(head, notes=(*self.warnings, *self.left_out))
 
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
         """Return all rows; the types are those of the files, whatever is asked for."""
-        layout = _Layout(self.name, tuple(kinds), tuple(keep), self.rows, len(self._schemas) > 1, self.categorical)
+        layout = _Layout(
+            self.name, tuple(kinds), tuple(keep), self.rows, len(self._schemas) > 1, self.categorical, self.written
+        )
         for other in self._schemas[1:]:
             refuse_other_schema(self._schemas[0], other, [*kinds, *keep])
         n_blocks = sum(map(self._n_blocks, self._stretches))
@@ -335,17 +353,7 @@ def read_json_lines(source: Source, categorical: Patterns = None, *, dayfirst: b
     columns = list(zip(arrow.column_names, arrow.columns, strict=True))
     table = source.described(table_of(source.name, "json", len(arrow), columns, categorical), (), n_rows)
     table = replace(table, lines=lines, file_of=None if lines is None else table.file_of, na=())
-    forced = match_names(categorical, table.names, source.name)
-    typed = (
-        one if one.name in forced else with_remark(one, _meant(one, table, dayfirst), table) for one in table.columns
-    )
-    return replace(table, columns=tuple(typed))
-
-
-def _meant(column: Column, table: Table, dayfirst: bool | None) -> Column:
-    """Return a column of text as what it is written as; JSON has numbers, so that numbers between quotes are text."""
-    text = column.kind == "text" and column.problem is None
-    return understood(column, table, dayfirst=dayfirst, quoted=True) if text else column
+    return texts_understood(table, match_names(categorical, table.names, source.name), dayfirst)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -293,7 +293,6 @@ class MovedTest:
         changes takes from some row of that value the columns that repeat with it. Others stay: copies would be seen.
         """
         values = self.points.numeric[:, column]
-        # Asked for counts too, it does not load numpy.ma: 13 ms of a small test.
         levels, places, counts = np.unique(values, return_inverse=True, return_counts=True)
         if len(levels) > TIED * len(values):
             return moved(self.points, column, by)
@@ -325,16 +324,16 @@ class MovedTest:
         n, mixed = len(places), np.argsort(self.draws[1])
         kept = np.zeros(self.points.numeric.shape[1] + self.points.codes.shape[1], dtype=np.bool_)
         for one, values in self._tied:
-            found, pairs = np.unique(places * n + values, return_inverse=True)
-            if len(found) <= max(REPEATED * n, GOING_TOGETHER * len(np.unique(places * n + values[mixed]))):
+            (pairs, count), (_, at_random) = _numbered(places * n + values), _numbered(places * n + values[mixed])
+            if count <= max(REPEATED * n, GOING_TOGETHER * at_random):
                 places, kept[one] = pairs, True
         return np.split(kept, [self.points.numeric.shape[1]])
 
     @cached_property
     def _tied(self) -> list[tuple[int, NDArray[np.intp]]]:
         """The columns of numbers and of codes in which values are tied, those of few first, and the place of each row's value."""
-        columns = (np.unique(one, return_inverse=True)[1] for one in (*self.points.numeric.T, *self.points.codes.T))
-        tied = [(one, values) for one, values in enumerate(columns) if values.max() < TIED * len(values)]
+        columns = (_numbered(one) for one in (*self.points.numeric.T, *self.points.codes.T))
+        tied = [(one, values) for one, (values, count) in enumerate(columns) if count <= TIED * len(values)]
         return sorted(tied, key=lambda one: int(one[1].max()))
 
     def mean_shift(self, column: int, by: float) -> float:
@@ -375,6 +374,13 @@ class MovedTest:
         pairs = [DensePairs(some, some) for some in (one.take(slice(0, FEW)) for one in (self.points, there))]
         values = ([one.evaluate(some) for some in pairs] for one in self.kernels)
         return all(np.allclose(one, other, rtol=1e-6, atol=1e-9) for one, other in values)
+
+
+def _numbered(values: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
+    """Return the place of each value among the different ones, and how many these are."""
+    # Asked for counts too, it does not load numpy.ma: 13 ms of a small test.
+    levels, places, _ = np.unique(values, return_inverse=True, return_counts=True)
+    return places, len(levels)
 
 
 def _size_of_part(rows: Variable, n: int) -> int:
