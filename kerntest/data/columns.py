@@ -508,6 +508,17 @@ def reason_to_leave_out(column: Column) -> str | None:
     return reason_from_facts(column.name, column.kind, n_rows=n_rows, n_levels=n_levels, constant=constant, value=value)
 
 
+def identifiers_with_gaps(tables: Sequence[Table]) -> dict[str, str]:
+    """Return which columns of tables of the same columns identify rows and have gaps, and why they are left out: no row need be for them."""
+    found = {}
+    for columns in zip(*(table.columns for table in tables), strict=True):
+        if columns[0].kind == "text" and any(column.n_missing for column in columns):
+            present = laid_below(*(column.take(~column.missing) for column in columns))
+            if len(present.levels) > 1 and (reason := reason_to_leave_out(present)):
+                found[present.name] = reason
+    return found if len(found) < len(tables[0].names) else {}
+
+
 def told_of_left_out(reasons: Mapping[str, str]) -> list[str]:
     """Return why columns are left out, those of one value together."""
     constant = [name for name, reason in reasons.items() if reason == _left_out(name, ONE_VALUE)]

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kerntest.data.columns import Arranged, pool
+from kerntest.data.columns import Arranged, identifiers_with_gaps, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
 from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows, strata_in_time
 from kerntest.data.diagnostics.misleading import column_of_pairs, telling_apart, two_sample_warnings
@@ -108,10 +108,13 @@ class Comparison:
     def prepared(self, tables: Groups) -> Compared:
         """Return the rows of two tables that are used, and the kernels that judge them."""
         options, tables = self.run.options, tables.with_gaps(self.reading.missing)
-        used, dropped = without_missing(tables.tables, self.reading.missing)
+        idle = identifiers_with_gaps(tables.tables)
+        seen = [name for name in tables.tables[0].names if name not in idle]
+        used, dropped = without_missing([one.select(seen) for one in tables.tables], self.reading.missing)
         used, design, lost = designed(tables, used, self.reading, self.same)
         dropped += [*lost, *(lone_values(*used) if options.scale == "standardize" else ())]
         pooled = pool(*used, keep_equal=self.tests == 1)
+        pooled = replace(pooled, reasons={**idle, **pooled.reasons})
         if all_equal(pooled):
             dropped.append(
                 f"all rows are equal, in both {' and '.join(names_apart(used))}: no test can see more than that"

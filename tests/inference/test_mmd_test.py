@@ -118,3 +118,17 @@ def test_data_that_cannot_be_used(x, message, code):
 def test_the_moments_need_four_rows_and_that_is_the_fewest_there_are():
     x, y = np.array([0.0, 1.0]), np.array([0.5, 3.0])
     assert 0 < mmd_test(x, y, null="moments").p_value <= 1
+
+
+def test_gaps_of_a_column_that_identifies_rows_stop_nothing():
+    rng = np.random.default_rng(0)
+    tables = [
+        pd.DataFrame({"id": [f"{name}{place}" for place in range(60)], "v": rng.normal(size=60)}) for name in "ab"
+    ]
+    whole = mmd_test(*tables)
+    tables[0].loc[[3, 5], "id"] = None
+    found = mmd_test(*tables)
+    assert found.p_value == whole.p_value
+    assert (found.columns, found.columns_left_out, found.n_x) == (("v",), ("id",), 60)
+    assert any("it identifies rows and is left out" in one for one in found.warnings)
+    assert mmd_test(*tables, missing="drop").n_x == 60
