@@ -70,6 +70,8 @@ DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
 DECOMPOSED, LANDMARK_ARRAYS = 2.5, 4.5
 # Blocks of rows that a thread holds meanwhile, least and most.
 BLOCKS_OF_THREAD = 2.0, 4.0
+# And of blocks of features, where they are made.
+FEATURE_BLOCKS = 11.0
 # Rounds of the search for a pre-image; bytes that a number is written in, in units of what is read by the interpreter; and
 # that of a file.
 ROUNDS, WRITTEN_BYTES, READ_SHARE = (10.0, 100.0), 4.0, 0.2
@@ -107,6 +109,11 @@ def prepare(learner: Learner[Any, Any], rows: TrainingRows, engine: Engine, why:
 def of_values(kernel: Kernel | None, points: Points | Array) -> Work:
     """Return what a value of a kernel takes; of a matrix that is given a step."""
     return {"entry": 1.0} if kernel is None or not isinstance(points, Points) else work_of_values([kernel], points)
+
+
+def _blocks_of_features(entries: float) -> float:
+    """Return the bytes of the blocks of features that all threads but one hold while they are made."""
+    return FEATURE_BLOCKS * 8.0 * min(entries, float(BLOCK)) * (CURRENT.get().engine.threads - 1)
 
 
 def _of_features(features: str, kernel: Kernel | None, points: Points | Array) -> tuple[int, Work]:
@@ -159,7 +166,7 @@ def cost_of_machines(
         fixed, bytes_ = added(added(made, times=2.0 * n), calls), 8.0 * n * size
         step = f"{size:,} features of {n:,} rows{searched_in}"
         least, hardest = (added(fixed, added(each, times=times)) for times in (1.0, 6.0))
-        return _cost(method, step, least, hardest, 1.5 * bytes_, 5.0 * bytes_)
+        return _cost(method, step, least, hardest, 1.5 * bytes_, 5.0 * bytes_ + _blocks_of_features(float(n) * size))
     values, squares = added(of_values(kernel, points), {"entry": 2.0}), float((rows**2).sum())
     # Scores of the rows, by the machines and by the nearest mean.
     pairs = float(n) * different
@@ -293,7 +300,9 @@ def cost_of_components(
             added(added(made, times=2.0), {"product": 1.0 * size**2}, times=n), {"spectrum": 1.0 * size**3}
         )
         step = f"covariance of {size:,} features of {len(points):,} rows"
-        return _cost("features", step, covariance, covariance, DENSE_BYTES * size**2)
+        beside = 8.0 * size**2 * (CURRENT.get().engine.threads - 1)
+        held = DENSE_BYTES * size**2 + beside + _blocks_of_features(n * size)
+        return _cost("features", step, covariance, covariance, held)
     step, triangle = f"{components:,} components of the kernel matrix of {len(points):,} rows", n**2 / 2
     scores = added(values, {"product": components}, times=n**2)
     if dense:
