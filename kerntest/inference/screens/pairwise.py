@@ -7,6 +7,7 @@ test finds a dependence and they are near 0, it is of another kind.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -39,8 +40,8 @@ from kerntest.inference.screens.correlations import correlations
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
 from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW
-from kerntest.inference.work_of_tests import USUAL_RANK, held_by_stacks, work_of_pairs
-from kerntest.matrices.factor import TOLERANCE, expected_rank
+from kerntest.inference.work_of_tests import TOGETHER, USUAL_RANK, held_by_stacks, work_of_pairs
+from kerntest.matrices.factor import MOST_COLUMNS, TOLERANCE, expected_rank
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.test_summary import screen_sentence
@@ -180,7 +181,8 @@ def hsic_pairs(
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
     stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
-    ranks = shared.ranks() if target is not None and count_wanted(n) else {}
+    # Of more columns each square goes its own way.
+    ranks = shared.ranks() if (target is not None or len(usable) <= TOGETHER) and count_wanted(n) else {}
     orders = orders_needed(permutations, circle_length(n))
     # Of factors that are correlated both are there in the order of the rows, transposed and transformed.
     transformed = sum(3.0 * orders * rank for rank in sorted(ranks.values())[-2:])
@@ -307,7 +309,8 @@ class _Pairs(Screen):
         for place in sorted({*chain(*self.pairs)}, key=lambda one: self.columns[one].name != self.target):
             column = self.columns[place].take(~self.columns[place].missing)
             points, kernel = self._side(laid_below(column), len(column.values))
-            found[place] = expected_rank(kernel, points, TOLERANCE)[1]
+            most = MOST_COLUMNS * math.sqrt(len(points))
+            found[place] = expected_rank(kernel, points, TOLERANCE, most)[1]
             if np.isinf(found[place]):
                 return {}
         needed = sum(found[a] * found[b] for a, b in self.pairs)
