@@ -190,7 +190,7 @@ def _blocks(
     tiled: list[list[Kernel]] = [[], []]
     # From wide to narrow, until a bandwidth is too narrow for a factor.
     narrow: set[str] = set()
-    widest, chains = [0.0, 0.0], dict[str, int]()
+    widest, chains = dict[str, list[float]](), dict[str, int]()
     for kernel in kernels:
         name = str(kernel).partition("(")[0]
         ranks = (math.inf, math.inf) if name in narrow else expected_rank(kernel, points, LEFT_OUT)
@@ -206,7 +206,8 @@ def _blocks(
                 ends[end] += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
             # Where there may be a factor, it is tried.
             tried = max(ranks[0], factor.MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
-            widest[end] = max(widest[end], 0.0 if math.isinf(ranks[0]) else tried / len(terms(kernel)))
+            columns = widest.setdefault(name, [0.0, 0.0])
+            columns[end] = max(columns[end], 0.0 if math.isinf(ranks[0]) else tried / len(terms(kernel)))
     for works, whole in zip(ends, tiled, strict=True):
         values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
         works.append(added(values, times=n**2 / 2))
@@ -217,7 +218,7 @@ def _blocks(
 
     def held(threads: int, end: int = 1) -> float:
         # Factors are gone before pairs of rows of one unit are summed.
-        factors = min(threads, sum(chains.values())) * factor_bytes(n, widest[end])
+        factors = chained_bytes(n, chains, widest, threads, end)
         own = derived_bytes(points, kernels)
         tiles = blocked_bytes(n, len(kernels), permutations, threads * together, cosets)
         if designed is None:
@@ -398,6 +399,12 @@ def derived_bytes(points: Points, kernels: Sequence[Kernel]) -> float:
 def factor_bytes(n: int, rank: float) -> float:
     """Return the bytes that making a factor takes, of which a sample told the columns: there are more, and they are copied."""
     return 20.0 * n * rank
+
+
+def chained_bytes(n: int, chains: dict[str, int], widest: dict[str, list[float]], threads: int, end: int) -> float:
+    """Return the bytes of the factors that threads make side by side: one of each of the kernels, and terms, of a name."""
+    columns = sorted(widest[name][end] for name, count in chains.items() for _ in range(count))
+    return sum(factor_bytes(n, some) for some in columns[-threads:])
 
 
 def swept_bytes(n: int, vectors: int, threads: int) -> float:
