@@ -316,8 +316,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         direct = ridge_fit.is_direct(rows, options.features)
         if options.features is None or (several and direct):
             need, most = ridge_fit.matrices_at_once(rows, options.features, options.engine)
-            # Of several the best so far is kept, and the distances.
-            kept = 16 * n * ridge_fit.width_of(rows, options.features, n) * several
+            # Of several the best so far is kept, and of matrices the distances.
+            kept = (16 if options.features is None else 8) * n * ridge_fit.width_of(rows, options.features, n) * several
             held = float(need * max(1, min(most, len(kernels))) + kept)
             if options.engine.memory is None:
                 ridge_fit.few_at_once(rows, options.features, options.engine)
