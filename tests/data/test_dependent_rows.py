@@ -524,3 +524,24 @@ def test_days_of_months_by_which_a_table_is_sorted_follow_time_where_the_other_s
     assert [one for one in hsic_test(table, **asked).warnings if "alike in 'day', 'heat'" in one]
     drawn = table.assign(heat=rng.normal(size=150) + table.day / 10)
     assert not [one for one in hsic_test(drawn, **asked).warnings if "alike" in one]
+
+
+def test_lines_of_an_order_are_told_by_what_they_have_in_common():
+    """Equal rows of two texts stand together in places where both change: one that follows from the other says nothing."""
+    rng = np.random.default_rng(7)
+    orders = pd.DataFrame({"city": rng.integers(0, 150, 700), "mode": rng.choice(["air", "rail", "road"], 700)})
+    orders["state"] = orders["city"] // 10
+    lines = orders.loc[np.repeat(np.arange(700), rng.integers(1, 4, 700))].astype(str).reset_index(drop=True)
+
+    def told(table):
+        return [
+            one
+            for one in hsic_test(table, x_columns="mode", y_columns="city").warnings
+            if "several are of one case" in one
+        ]
+
+    assert "'mode', 'city'" in told(lines)[0]
+    assert not told(lines.sample(frac=1.0, random_state=1))
+    assert not told(lines.sort_values(["city", "mode"]))
+    nested = lines.sort_values("state", kind="stable").drop(columns="mode").rename(columns={"state": "mode"})
+    assert not told(nested)

@@ -40,6 +40,9 @@ FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE = 10, 5, 2.0
 FEWEST_FIXED, CHANGES, FEWEST_CHANGES, FEW_OF_CASE = 20, 0.5, 3, 20
 # Of values that stay the same from row to row each stands in so many places on average if it names a case, or comes back.
 ONCE, COME_BACK = 1.05, 1.5
+# Lines of an order: rows are equal by chance so seldom in one column, and stay so this often at least, and as seldom change;
+# with it nearly all stay in another, in which equal values of the first apart are less often equal.
+UNLIKELY, STAYING, ALL_STAY, ALIKE_APART, MOSTLY = 0.1, 0.15, 0.95, 0.9, 0.6
 # What a column of cases is called, as a word of its name.
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
@@ -157,6 +160,61 @@ def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> 
             alike[column.name] = 1.0
         if alike:
             yield Cases(column, names, size, alike, {column.name})
+    yield from _cases_of_lines(table, columns, sorts)
+
+
+def _cases_of_lines(table: Table, columns: Sequence[Column], sorts: set[str]) -> Iterator[Cases]:
+    """Yield columns of which neighbouring rows have a rare value in common, and with it all of another column: lines of an order.
+
+    Where the first changes the second is what it is by chance, so that the table is sorted by neither; and the first does not
+    determine it.
+    """
+    first = np.arange(min(table.n_rows, MOST_ROWS))
+    if len(first) < FEWEST_FIXED * FEWEST_OF_CASE:
+        return
+    whole = (one.take(first) for one in table.columns if one.problem is None and one.name not in sorts)
+    plain = [one for one in whole if not one.missing.any()]
+    stays = [one.values[1:] == one.values[:-1] for one in plain]
+    by_chance = [_equal_by_chance(one.values) for one in plain]
+    used = {one.name for one in columns}
+    for column, stay, equal in zip(plain, stays, by_chance, strict=True):
+        if equal > UNLIKELY or not STAYING <= stay.mean() <= 1.0 - STAYING:
+            continue
+        # A single value that stays, such as 0, may determine others.
+        staying = np.unique(column.values[1:][stay], return_inverse=True, return_counts=True)[2]
+        if staying.max() > MOSTLY * staying.sum():
+            continue
+        lines = [
+            one.name
+            for one, other, chance in zip(plain, stays, by_chance, strict=True)
+            if chance <= MOSTLY and other[stay].mean() >= ALL_STAY and other[~stay].mean() <= chance + UNLIKELY
+        ]
+        # Rows of one value apart from each other tell what it determines.
+        order = np.argsort(column.values, kind="stable")
+        apart = np.flatnonzero((np.diff(column.values[order]) == 0) & (np.diff(order) > FEW_OF_CASE))
+        left, right = order[apart], order[apart + 1]
+        free = [
+            one.name
+            for one in plain
+            if one.name in lines
+            and len(left) >= FEWEST_FIXED
+            and (one.values[left] == one.values[right]).mean() < ALIKE_APART
+        ]
+        if column.name in lines and free:
+            sizes = np.bincount(np.cumsum(~stay)).astype(np.float64)
+            yield Cases(
+                column,
+                False,
+                float(sizes @ sizes / sizes.sum()),
+                dict.fromkeys(used.intersection(lines), 1.0),
+                {column.name},
+            )
+
+
+def _equal_by_chance(values: Values) -> float:
+    """Return the probability that two rows are equal."""
+    sizes = np.unique(values, return_inverse=True, return_counts=True)[2].astype(np.float64)
+    return float(sizes @ (sizes - 1.0)) / (len(values) * (len(values) - 1.0))
 
 
 def _beyond(column: Column, rows: NDArray[np.bool_], levels: NDArray[np.intp]) -> Column:
