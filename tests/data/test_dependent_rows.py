@@ -426,6 +426,45 @@ def test_numbers_that_follow_from_others_name_no_cases():
             assert not [one for one in found.warnings if "rows with the same" in one]
 
 
+def test_a_sample_with_one_value_of_a_quantity_is_no_case_of_many_rows():
+    rng = np.random.default_rng(14)
+    wait = np.concatenate([np.zeros(400), rng.permutation(np.repeat(np.arange(1, 81), 5))])
+    cost = np.concatenate(
+        [rng.normal(size=400), rng.normal(size=80)[wait[400:].astype(int) - 1] + rng.normal(size=400)]
+    )
+    table = pd.DataFrame({"mode": np.repeat(["car", "air"], 400), "wait": wait, "cost": cost + (wait == 0)})
+    assert not [one for one in mmd_test(table, by="mode").warnings if "cluster" in one]
+
+
+def test_numbers_of_rows_of_the_second_half_of_a_table_are_no_time():
+    rng = np.random.default_rng(15)
+    table = pd.DataFrame({"row": np.arange(1, 401), "y": np.sort(5.0 * rng.normal(size=400)) + rng.normal(size=400)})
+    assert not [one for one in mmd_test(table[:200], table[200:]).warnings if "neighbouring rows" in one]
+    dated = table.assign(row=pd.date_range("2020-01-01", periods=400))
+    (warning,) = [one for one in mmd_test(dated[:200], dated[200:]).warnings if "neighbouring rows" in one]
+    assert "alike in 'y' of" in warning
+
+
+def test_cases_that_are_numbered_by_treatment_are_cases_and_the_time_of_each_is_none():
+    rng = np.random.default_rng(16)
+    day, hen = np.repeat(np.arange(0, 24, 2), 40), np.tile(np.arange(1, 41), 12)
+    growth = 8.0 * rng.normal(size=40)[hen - 1] + day
+    table = pd.DataFrame({"day": day, "hen": hen, "diet": (hen - 1) // 10, "weight": growth + rng.normal(size=480)})
+    assert named(table) == "hen"
+    assert named(table, x=["diet"], y=["weight"]) == "hen"
+    assert any("cluster='hen' learns without it" in one for one in train_ridge(table, "weight").warnings)
+
+
+def test_days_of_months_by_which_a_table_is_sorted_follow_time_where_the_other_side_does():
+    rng = np.random.default_rng(20)
+    table = pd.DataFrame({"month": np.repeat(np.arange(5), 30), "day": np.tile(np.arange(1, 31), 5)})
+    table["heat"] = signal.lfilter([1.0], [1.0, -0.8], rng.normal(size=150))
+    asked = {"x_columns": "day", "y_columns": "heat"}
+    assert [one for one in hsic_test(table, **asked).warnings if "alike in 'day', 'heat'" in one]
+    drawn = table.assign(heat=rng.normal(size=150) + table.day / 10)
+    assert not [one for one in hsic_test(drawn, **asked).warnings if "alike" in one]
+
+
 def test_cases_that_no_column_names_are_told_by_what_stays_the_same_in_them():
     rng = np.random.default_rng(12)
     plan, level = (np.repeat(one, 5) for one in (rng.integers(0, 6, 200), rng.normal(size=200)))
@@ -487,45 +526,6 @@ def test_numbers_in_no_order_that_stand_together_name_cases_in_the_order_of_the_
     assert not any("the same 'age'" in one for one in hsic_test(grown, x_columns="x", y_columns="y").warnings)
 
 
-def test_a_sample_with_one_value_of_a_quantity_is_no_case_of_many_rows():
-    rng = np.random.default_rng(14)
-    wait = np.concatenate([np.zeros(400), rng.permutation(np.repeat(np.arange(1, 81), 5))])
-    cost = np.concatenate(
-        [rng.normal(size=400), rng.normal(size=80)[wait[400:].astype(int) - 1] + rng.normal(size=400)]
-    )
-    table = pd.DataFrame({"mode": np.repeat(["car", "air"], 400), "wait": wait, "cost": cost + (wait == 0)})
-    assert not [one for one in mmd_test(table, by="mode").warnings if "cluster" in one]
-
-
-def test_numbers_of_rows_of_the_second_half_of_a_table_are_no_time():
-    rng = np.random.default_rng(15)
-    table = pd.DataFrame({"row": np.arange(1, 401), "y": np.sort(5.0 * rng.normal(size=400)) + rng.normal(size=400)})
-    assert not [one for one in mmd_test(table[:200], table[200:]).warnings if "neighbouring rows" in one]
-    dated = table.assign(row=pd.date_range("2020-01-01", periods=400))
-    (warning,) = [one for one in mmd_test(dated[:200], dated[200:]).warnings if "neighbouring rows" in one]
-    assert "alike in 'y' of" in warning
-
-
-def test_cases_that_are_numbered_by_treatment_are_cases_and_the_time_of_each_is_none():
-    rng = np.random.default_rng(16)
-    day, hen = np.repeat(np.arange(0, 24, 2), 40), np.tile(np.arange(1, 41), 12)
-    growth = 8.0 * rng.normal(size=40)[hen - 1] + day
-    table = pd.DataFrame({"day": day, "hen": hen, "diet": (hen - 1) // 10, "weight": growth + rng.normal(size=480)})
-    assert named(table) == "hen"
-    assert named(table, x=["diet"], y=["weight"]) == "hen"
-    assert any("cluster='hen' learns without it" in one for one in train_ridge(table, "weight").warnings)
-
-
-def test_days_of_months_by_which_a_table_is_sorted_follow_time_where_the_other_side_does():
-    rng = np.random.default_rng(20)
-    table = pd.DataFrame({"month": np.repeat(np.arange(5), 30), "day": np.tile(np.arange(1, 31), 5)})
-    table["heat"] = signal.lfilter([1.0], [1.0, -0.8], rng.normal(size=150))
-    asked = {"x_columns": "day", "y_columns": "heat"}
-    assert [one for one in hsic_test(table, **asked).warnings if "alike in 'day', 'heat'" in one]
-    drawn = table.assign(heat=rng.normal(size=150) + table.day / 10)
-    assert not [one for one in hsic_test(drawn, **asked).warnings if "alike" in one]
-
-
 def test_lines_of_an_order_are_told_by_what_they_have_in_common():
     """Equal rows of two texts stand together in places where both change: one that follows from the other says nothing."""
     rng = np.random.default_rng(7)
@@ -545,3 +545,17 @@ def test_lines_of_an_order_are_told_by_what_they_have_in_common():
     assert not told(lines.sort_values(["city", "mode"]))
     nested = lines.sort_values("state", kind="stable").drop(columns="mode").rename(columns={"state": "mode"})
     assert not told(nested)
+
+
+def test_a_table_of_counts_is_told():
+    cells = pd.MultiIndex.from_product([["a", "b"], ["u", "v", "w"], range(20)], names=["x", "y", "z"]).to_frame(
+        index=False
+    )
+    cells["cases"] = np.random.default_rng(5).poisson(4.0, len(cells))
+    (told,) = hsic_test(cells, x_columns="x", y_columns="y").warnings
+    assert told == (
+        "'x' and 'y' are in all combinations equally often, by a design or in a table of counts: they say nothing of "
+        "dependence; if 'cases' counts cases, repeat each row so often"
+    )
+    whole = cells.loc[cells.index.repeat(cells["cases"])]
+    assert not [one for one in hsic_test(whole, x_columns="x", y_columns="y").warnings if "combinations" in one]
