@@ -366,9 +366,10 @@ def texts_understood(table: Table, texts: Collection[str], dayfirst: bool | None
     """
 
     def read(column: Column) -> Column:
-        if column.kind != "text" or column.problem is not None or column.name in texts:
+        if column.problem is not None or column.name in texts:
             return column
-        return with_remark(column, understood(column, table, dayfirst=dayfirst, quoted=True), table)
+        found = understood(column, table, dayfirst=dayfirst, quoted=True) if column.kind == "text" else column
+        return with_remark(column, found, table)
 
     return replace(table, columns=tuple(map(read, table.columns)))
 

@@ -419,7 +419,7 @@ def test_intervals_are_told_to_hold_too_few_where_errors_grow_with_the_predictio
 def test_what_a_plan_has_room_for_runs_and_what_it_has_not_is_refused_at_once(features):
     rng = np.random.default_rng(3)
     table = pd.DataFrame(rng.normal(size=(1500, 3)), columns=["a", "b", "y"])
-    need = 8 * 1500 * (8 * 1500 if features is None else 12 * 800)
+    need = 8 * 1500 * (8 * 1500 if features is None else 11 * 800)
     with compute_on(threads=1, memory=PROGRAM_BYTES + need + 10**6):
         assert train_ridge(table, "y", features=features).r2 is not None
     with compute_on(threads=1, memory=PROGRAM_BYTES + need - 10**6), pytest.raises(UndecidedError, match="allow"):
