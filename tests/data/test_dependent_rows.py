@@ -559,3 +559,30 @@ def test_a_table_of_counts_is_told():
     )
     whole = cells.loc[cells.index.repeat(cells["cases"])]
     assert not [one for one in hsic_test(whole, x_columns="x", y_columns="y").warnings if "combinations" in one]
+
+
+def test_pairs_and_strata_of_series_and_of_cases_are_told():
+    rng = np.random.default_rng(3)
+    x, y = (signal.lfilter([1.0], [1.0, -0.95], rng.normal(size=300))[100:200] for _ in range(2))
+    months = pd.date_range("2000-01-01", periods=100, freq="MS")
+    series = [
+        pd.DataFrame({"month": months, "year": months.year, "price": one + 2 * k}) for k, one in enumerate((x, y))
+    ]
+    (told,) = mmd_test(*series, paired="month").warnings
+    assert told.startswith(
+        "differences within neighbouring pairs are alike in 'price': if the rows are a series in time"
+    )
+    told = mmd_test(*series, strata="year", columns="price").warnings
+    assert any(one.startswith("within 'year' neighbouring rows are alike in 'price'") for one in told)
+    visits = pd.DataFrame(
+        {"patient": np.repeat([f"p{k}" for k in range(15)], 10), "visit": [f"v{k}" for k in range(150)]}
+    )
+    effect = np.repeat(rng.normal(1.0, 1.0, 15), 10)
+    cases = [visits.assign(pressure=sign * effect + rng.normal(size=150)) for sign in (0.5, -0.5)]
+    (told,) = mmd_test(*cases, paired="visit", columns="pressure").warnings
+    assert "paired='patient' swaps them together" in told
+    assert not [one for one in mmd_test(*cases, paired="patient", columns="pressure").warnings if "alike" in one]
+    # Independent pairs are not.
+    alone = [one.assign(price=rng.normal(k, size=100)) for k, one in enumerate(series)]
+    assert mmd_test(*alone, paired="month").reject
+    assert not mmd_test(*alone, paired="month").warnings

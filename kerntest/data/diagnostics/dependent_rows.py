@@ -19,7 +19,7 @@ from kerntest.data.diagnostics.cases import (
     runs,
     within_years,
 )
-from kerntest.data.diagnostics.misleading import COUNTS, left_out_with
+from kerntest.data.diagnostics.misleading import COUNTS, balanced, left_out_with, places_among_values
 from kerntest.data.facts import NumberFacts, counts_rows
 from kerntest.data.table import Column
 from kerntest.errors import either, listed, option, rows_alike
@@ -180,6 +180,7 @@ def strata_in_time(
     """
     whole = read[0].whole
     if whole is None or whole is not read[1].whole or same is None:
+        yield from _strata_of_files_in_time(used, read, strata)
         return
     numbers = _numbers(used)
     order = np.argsort(numbers)
@@ -201,6 +202,21 @@ def strata_in_time(
             f"within {strata!r} neighbouring rows are of one group and alike in {listed(list(map(repr, alike)))}: if they follow "
             f"each other in time they do not change places, and the p-value is far too small"
             + (f"; {way} relabels whole cases" if way else "")
+        )
+
+
+def _strata_of_files_in_time(used: Sequence[Table], read: Sequence[Table], strata: str) -> Iterator[str]:
+    """Yield a warning where rows of two files, each in time, follow each other within strata in what is compared."""
+    alike: list[list[str]] = []
+    for table, whole in zip(used, (one.with_all_columns() for one in read), strict=True):
+        times = {one.name for one in in_time(whole)}
+        stratum = places_among_values(whole[strata].take(whole.places_of(table.numbers())))
+        numbers = [one for one in table.columns if times and one.name not in times and not one.is_category]
+        alike.append([one.name for one in numbers if _follow_within(one.values, stratum)])
+    if names := [name for name in alike[0] if name in alike[1]]:
+        yield (
+            f"within {strata!r} neighbouring rows are alike in {listed(list(map(repr, names)))}: they follow each other in time and "
+            "do not change places with those of the other file, and the p-value is far too small"
         )
 
 
@@ -263,43 +279,8 @@ def order_warnings(
         in_place = alike_in_place(sides[0][1], columns, [pair])
         told = [in_place_warning(*one, lambda name: option("cluster", [name])) for one in islice(in_place, 1)]
     elif sides[0][1] is sides[1][1]:
-        told = [*_balanced(sides[0][0], sides[1][0], sides[0][1])]
+        told = [*balanced(sides[0][0], sides[1][0], sides[0][1])]
     return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
-
-
-def _balanced(x: Table, y: Table, table: Table) -> Iterator[str]:
-    """Yield a warning where all rows of x occur with all of y equally often, as in a table of counts."""
-    different, cells = [], np.zeros(x.n_rows, dtype=np.intp)
-    for side in (x, y):
-        places = np.zeros(x.n_rows, dtype=np.intp)
-        for column in side.columns:
-            places = np.unique(places * (x.n_rows + 1) + _places(column), return_inverse=True, return_counts=True)[1]
-        different.append(int(places.max()) + 1)
-        cells = cells * x.n_rows + places
-    counts = np.unique(cells, return_counts=True)[1]
-    if min(different) > 1 and len(counts) == math.prod(different) and counts.min() == counts.max():
-        used = {*x.names, *y.names}
-        counting = [
-            one.name for one in table.columns if one.kind == "number" and one.name not in used and _may_count(one)
-        ]
-        told = (
-            f"{listed([*map(repr, x.names)])} and {listed([*map(repr, y.names)])} are in all combinations equally often"
-        )
-        ways = f"; if {counting[0]!r} counts cases, repeat each row so often" if counting else ""
-        yield f"{told}, by a design or in a table of counts: they say nothing of dependence{ways}"
-
-
-def _places(column: Column) -> NDArray[np.intp]:
-    return np.asarray(np.unique(column.values, return_inverse=True, return_counts=True)[1], dtype=np.intp)
-
-
-def _may_count(column: Column) -> bool:
-    """Say whether a column is of whole numbers that are no factor: not all of them equally often."""
-    values = column.values[~column.missing]
-    counts = np.unique(values, return_counts=True)[1]
-    return bool(
-        len(values) and values.min() >= 0 and (values == np.floor(values)).all() and counts.min() < counts.max()
-    )
 
 
 def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], table: Table) -> Iterator[str]:

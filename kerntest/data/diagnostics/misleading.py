@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kerntest.data.diagnostics.cases import is_called_so
 from kerntest.data.diagnostics.copies import in_percent
 from kerntest.data.facts import counts_rows
@@ -13,6 +15,8 @@ from kerntest.errors import listed, none_in_common, one_line, option, rows_alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from kerntest.data.facts import NumberFacts, TableFacts
     from kerntest.data.table import Column, Kind, Table
@@ -145,3 +149,41 @@ def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
     pooled = (hits_x + hits_y) / (n_x + n_y)
     variance = pooled * (1 - pooled) * (1 / n_x + 1 / n_y)
     return math.erfc(abs(hits_x / n_x - hits_y / n_y) / math.sqrt(2 * variance)) if variance else 1.0
+
+
+def balanced(x: Table, y: Table, table: Table) -> Iterator[str]:
+    """Yield a warning where all rows of x occur with all of y equally often, as in a table of counts."""
+    different, cells = [], np.zeros(x.n_rows, dtype=np.intp)
+    for side in (x, y):
+        places = np.zeros(x.n_rows, dtype=np.intp)
+        for column in side.columns:
+            places = np.unique(
+                places * (x.n_rows + 1) + places_among_values(column), return_inverse=True, return_counts=True
+            )[1]
+        different.append(int(places.max()) + 1)
+        cells = cells * x.n_rows + places
+    counts = np.unique(cells, return_counts=True)[1]
+    if min(different) > 1 and len(counts) == math.prod(different) and counts.min() == counts.max():
+        used = {*x.names, *y.names}
+        counting = [
+            one.name for one in table.columns if one.kind == "number" and one.name not in used and _may_count(one)
+        ]
+        told = (
+            f"{listed([*map(repr, x.names)])} and {listed([*map(repr, y.names)])} are in all combinations equally often"
+        )
+        ways = f"; if {counting[0]!r} counts cases, repeat each row so often" if counting else ""
+        yield f"{told}, by a design or in a table of counts: they say nothing of dependence{ways}"
+
+
+def places_among_values(column: Column) -> NDArray[np.intp]:
+    """Return the place of each row's value among the different ones."""
+    return np.asarray(np.unique(column.values, return_inverse=True, return_counts=True)[1], dtype=np.intp)
+
+
+def _may_count(column: Column) -> bool:
+    """Say whether a column is of whole numbers that are no factor: not all of them equally often."""
+    values = column.values[~column.missing]
+    counts = np.unique(values, return_counts=True)[1]
+    return bool(
+        len(values) and values.min() >= 0 and (values == np.floor(values)).all() and counts.min() < counts.max()
+    )

@@ -309,10 +309,7 @@ def designed(
     asked = {name: value for name, value in reading.design.items() if value is not None}
     if not asked:
         return used, None, ()
-    if paired is not None and len(asked) > 1:
-        others = next(option(name, [value]) for name, value in asked.items() if name != "paired")
-        told = f"{option('paired', [paired])} and {others} exclude each other: a pair is a stratum of its own"
-        raise UsageError(told, hint=f"leave out {others}", code="usage.design")
+    _refuse_more_than_pairs(asked)
     n_x = used[0].n_rows
     codes = {name: _codes(groups, used, value, option(name, [value])) for name, value in asked.items()}
     kept, warnings = np.ones(n_x + used[1].n_rows, dtype=bool), []
@@ -369,12 +366,23 @@ def _refuse_shared(
     raise DataError(said, hint=hint, code="data.clusters", where=where)
 
 
+def _refuse_more_than_pairs(asked: Mapping[str, str]) -> None:
+    if "paired" not in asked or len(asked) == 1:
+        return
+    others = next(option(name, [value]) for name, value in asked.items() if name != "paired")
+    hint = f"leave out {others}"
+    if "cluster" in asked:
+        hint = f"{option('paired', [asked['cluster']])} alone swaps all pairs of a case together"
+    told = f"{option('paired', [asked['paired']])} and {others} exclude each other: a pair is a stratum of its own"
+    raise UsageError(told, hint=hint, code="usage.design")
+
+
 def _several(units: NDArray[np.intp], paired: str | None) -> list[str]:
     """Return a warning where a case of pairs has several rows in a table."""
     most = int(np.bincount(units).max())
     if paired is None or most <= 2:
         return []
-    way = f"{option('strata', [paired])} compares rows within it one by one"
+    way = f"{option('strata', [paired])} compares rows within it one by one, if they follow no time"
     return [f"{paired!r} has up to {most} rows of one case, which change places together: {way}"]
 
 
