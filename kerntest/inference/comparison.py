@@ -14,7 +14,7 @@ from kerntest.data.columns import Arranged, identifiers_with_gaps, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
 from kerntest.data.diagnostics.dependent_pairs import dependent_pairs
 from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows, strata_in_time
-from kerntest.data.diagnostics.misleading import column_of_pairs, telling_apart, two_sample_warnings
+from kerntest.data.diagnostics.misleading import column_of_pairs, identifiers, telling_apart, two_sample_warnings
 from kerntest.data.facts import TableFacts, lone_values
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
@@ -176,6 +176,7 @@ class Comparison:
         if sample.design is None:
             of_pairs = column_of_pairs([one.with_all_columns() for one in tables.read], names)
         warnings += (*two_sample_warnings(facts, names, of_pairs), *repeated, *pooled.warnings)
+        warnings += tuple(identifiers(tables.tables, names, warnings))
         warnings += (*telling_apart(facts, names, (*warnings, *dependent)), *dependent)
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)

@@ -19,7 +19,14 @@ from kerntest.data.diagnostics.cases import (
     runs,
     within_years,
 )
-from kerntest.data.diagnostics.misleading import COUNTS, balanced, left_out_with, places_among_values
+from kerntest.data.diagnostics.misleading import (
+    COUNTS,
+    IDENTIFIES,
+    balanced,
+    identifies_rows,
+    left_out_with,
+    places_among_values,
+)
 from kerntest.data.facts import NumberFacts, counts_rows
 from kerntest.data.table import Column
 from kerntest.errors import either, listed, option, rows_alike
@@ -53,8 +60,10 @@ def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
 
 def counters(columns: Iterable[Column]) -> list[str]:
     """Return the warnings about columns of one table that count its rows, missing values aside."""
-    numbers = ((column.name, column.values[~column.missing]) for column in columns if column.kind == "number")
-    return [left_out_with(name, COUNTS) for name, values in numbers if counts_rows(values)]
+    numbers = [column for column in columns if column.kind == "number"]
+    counting = {one.name: COUNTS for one in numbers if counts_rows(one.values[~one.missing])}
+    naming = {one.name: IDENTIFIES for one in numbers if one.name not in counting and identifies_rows(one)}
+    return [left_out_with(name, trouble) for name, trouble in (counting | naming).items()]
 
 
 # Neighbouring rows are alike from so many standard errors of the serial correlation on, or where a column tells the time;

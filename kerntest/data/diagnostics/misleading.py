@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.data.diagnostics.cases import is_called_so
 from kerntest.data.diagnostics.copies import in_percent
-from kerntest.data.facts import counts_rows
+from kerntest.data.facts import FEWEST_ROWS, counts_rows
 from kerntest.data.missing import in_tables
 from kerntest.errors import listed, none_in_common, one_line, option, rows_alike
 
@@ -29,6 +30,11 @@ SIGNIFICANT = 0.01
 # Pairs that a column names at least, and its first values, among which most columns have equal ones.
 FEWEST_PAIRS, FIRST_VALUES = 6, 100
 COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
+IDENTIFIES = "is called like one that identifies the rows, and its whole numbers are all different"
+# What a column is called that numbers rows, besides those that may name cases.
+NUMBERING = re.compile(
+    r"row(?:[ _]?(?:names?|numbers?|num|no|nr|index))?|index|unnamed: ?\d+|obs(?:[ _]?(?:no|nr|num|number))?"
+)
 _COUNTS_IN_EACH = COUNTS.replace("its", "in each table its")
 
 
@@ -123,6 +129,22 @@ def _tells_apart(name: str, facts: Sequence[TableFacts]) -> bool:
     ]
     # Of dates it is told that they differ.
     return len(few) == len(facts) and not few[0] & few[1] and facts[0].kinds[name] != "date"
+
+
+def identifies_rows(column: Column) -> bool:
+    """Say whether a column of whole numbers, all different, is called like one that names rows."""
+    values = column.values[~column.missing]
+    called = is_called_so(column.name) or NUMBERING.fullmatch(column.name.lower()) is not None
+    different = np.unique(values, return_counts=True)[1] if called and column.kind == "number" else values[:0]
+    return len(values) == len(different) >= FEWEST_ROWS and bool((values == np.floor(values)).all())
+
+
+def identifiers(tables: Sequence[Table], used: Sequence[str], told: Sequence[str]) -> Iterator[str]:
+    """Yield a warning for each column used that identifies the rows of both tables, and of which nothing is told yet."""
+    for columns in zip(*(one.select(used).columns for one in tables), strict=True):
+        name = columns[0].name
+        if all(map(identifies_rows, columns)) and not any(text.startswith(f"column {name!r}") for text in told):
+            yield left_out_with(name, IDENTIFIES)
 
 
 def left_out_with(name: str, trouble: str) -> str:
