@@ -586,3 +586,16 @@ def test_pairs_and_strata_of_series_and_of_cases_are_told():
     alone = [one.assign(price=rng.normal(k, size=100)) for k, one in enumerate(series)]
     assert mmd_test(*alone, paired="month").reject
     assert not mmd_test(*alone, paired="month").warnings
+
+
+def test_rats_in_the_order_of_their_diets_are_cases():
+    """Only the weight is measured, and neighbouring rats are as alike as weighings of one: not so within a diet."""
+    rng = np.random.default_rng(2)
+    diet, rat = np.repeat([1, 2, 3], [40, 20, 20]), np.repeat(np.arange(16), 5)
+    weight = np.repeat([250.0, 450.0, 520.0], [40, 20, 20]) + rng.normal(0, 12, 16)[rat] + rng.normal(0, 3, 80)
+    table = pd.DataFrame({"rat": rat + 1, "time": np.tile([1, 8, 15, 22, 29], 16), "diet": diet, "weight": weight})
+    told = "rows with the same 'rat' are alike"
+    assert any(one.startswith(told) for one in train_ridge(table, "weight", test_fraction=0.3).warnings)
+    # Numbers of doses, in whose order the weights are, name none.
+    doses = table.assign(weight=10.0 * rat + rng.normal(0, 3, 80))
+    assert not any(one.startswith(told) for one in train_ridge(doses, "weight", test_fraction=0.3).warnings)

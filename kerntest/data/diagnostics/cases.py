@@ -114,6 +114,13 @@ def case_columns(
             most = RARE if sure else IMPROBABLE
             shared = SHARED_IF_APART if told_apart else SHARED_WITH_NEXT
             alike = _alike(column, levels, some, most, shared if number and not called else math.inf)
+            if (
+                not alike
+                and told_apart
+                and not within_years(np.unique(column.values[~column.missing], return_counts=True)[0])
+            ):
+                # Numbers in the order of a treatment may say nothing within it.
+                alike = _alike_within(column, levels, plain, some)
             # What is tested itself is the same in all rows of a case.
             if apart is not None and column.name in used and (alike or told_apart or (sure and not number)):
                 alike[column.name] = 1.0
@@ -353,6 +360,24 @@ def _alike(
             found[one.name] = beyond
             named = named or explained(places // 2, values)[0] < shared * beyond
     return found if named else {}
+
+
+def _alike_within(
+    column: Column, levels: NDArray[np.intp], columns: Sequence[Column], measured: Sequence[Column]
+) -> dict[str, float]:
+    """Return the columns in which rows of one case are alike beyond another that never changes within it, of few values."""
+    present, cases = ~column.missing, int(levels.max()) + 1
+    for other in columns:
+        if other.name == column.name or other.missing[present].any():
+            continue
+        _, of, sizes = np.unique(other.values[present], return_inverse=True, return_counts=True)
+        own = np.zeros(cases, dtype=np.intp)
+        own[levels] = of
+        if 1 < len(sizes) <= cases / FEWEST_OF_CASE and (own[levels] == of).all():
+            beyond = [_beyond(one, present, of) for one in measured if one.name != other.name]
+            if alike := _alike(column, levels, beyond, RARE, SHARED_IF_APART):
+                return alike
+    return {}
 
 
 def explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:
