@@ -155,7 +155,7 @@ def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> 
         size, often = float(rows @ rows) / len(cases), (changes + 1) / len(sizes)
         names = bool(often <= ONCE)
         if not names:
-            by_chance = len(steps) * (1.0 - float(sizes @ (sizes - 1)) / (len(levels) * (len(levels) - 1)))
+            by_chance = len(steps) * (1.0 - _equal_by_chance(sizes))
             if often < COME_BACK or changes > CHANGES * by_chance or size > FEW_OF_CASE:
                 continue
         elif len(cases) > FEW_OF_CASE * len(sizes):
@@ -182,7 +182,7 @@ def _cases_of_lines(table: Table, columns: Sequence[Column], sorts: set[str]) ->
     whole = (one.take(first) for one in table.columns if one.problem is None and one.name not in sorts)
     plain = [one for one in whole if not one.missing.any()]
     stays = [one.values[1:] == one.values[:-1] for one in plain]
-    by_chance = [_equal_by_chance(one.values) for one in plain]
+    by_chance = [_equal_by_chance(np.unique(one.values, return_counts=True)[1]) for one in plain]
     used = {one.name for one in columns}
     for column, stay, equal in zip(plain, stays, by_chance, strict=True):
         if equal > UNLIKELY or not STAYING <= stay.mean() <= 1.0 - STAYING:
@@ -218,10 +218,10 @@ def _cases_of_lines(table: Table, columns: Sequence[Column], sorts: set[str]) ->
             )
 
 
-def _equal_by_chance(values: Values) -> float:
-    """Return the probability that two rows are equal."""
-    sizes = np.unique(values, return_inverse=True, return_counts=True)[2].astype(np.float64)
-    return float(sizes @ (sizes - 1.0)) / (len(values) * (len(values) - 1.0))
+def _equal_by_chance(sizes: NDArray[np.intp]) -> float:
+    """Return the probability that two rows are equal, of so many with each value."""
+    n = int(sizes.sum())
+    return float(sizes @ (sizes - 1)) / (n * (n - 1))
 
 
 def _beyond(column: Column, rows: NDArray[np.bool_], levels: NDArray[np.intp]) -> Column:
@@ -233,8 +233,14 @@ def _beyond(column: Column, rows: NDArray[np.bool_], levels: NDArray[np.intp]) -
     of = np.zeros(len(values), dtype=np.intp)
     of[rows] = levels
     rest, of = np.full(len(values), np.nan), of[both]
-    rest[both] = values[both] - (np.bincount(of, weights=values[both]) / np.maximum(np.bincount(of), 1))[of]
+    rest[both] = values[both] - means_of_groups(values[both], of)[of]
     return replace(column, kind="number", values=rest, levels=())
+
+
+def means_of_groups(values: Values, groups: NDArray[np.intp], count: int = 0) -> NDArray[np.float64]:
+    """Return the mean of each group, of so many at least; 0 of empty ones."""
+    sizes = np.bincount(groups, minlength=count)
+    return np.asarray(np.bincount(groups, values, count) / np.maximum(sizes, 1))
 
 
 def runs(column: Column) -> bool:
@@ -292,7 +298,7 @@ def _fixed(column: Column, levels: NDArray[np.intp], others: Sequence[Column]) -
         of_cases = values[present[first]]
         _, sizes = np.unique(of_cases, return_counts=True)
         # Neither another name of the cases nor parts of their order are properties of them.
-        by_chance = (count - 1) * (1.0 - float(sizes @ (sizes - 1)) / (count * (count - 1)))
+        by_chance = (count - 1) * (1.0 - _equal_by_chance(sizes))
         steps = np.diff(of_cases)
         one_way = not other.is_category and abs(int(np.sign(steps).sum())) == np.count_nonzero(steps)
         few = np.count_nonzero(steps) < max(CHANGES * by_chance, FEWEST_CHANGES)
@@ -327,7 +333,7 @@ def _tells_rows_apart(
     for one in others:
         if one.name not in known:
             _, places, counts = np.unique(one.values, return_inverse=True, return_counts=True)
-            known[one.name] = places, float(counts @ (counts - 1)) / (len(places) * (len(places) - 1))
+            known[one.name] = places, _equal_by_chance(counts)
         places, q = known[one.name]
         if math.exp(-pairs * q) * len(others) < IMPROBABLE:
             keys = np.sort(levels * np.intp(len(places)) + places[present])

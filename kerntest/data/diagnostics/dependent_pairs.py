@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.diagnostics.cases import case_columns
+from kerntest.data.diagnostics.cases import case_columns, means_of_groups
 from kerntest.data.diagnostics.dependent_rows import alike_neighbours
 from kerntest.errors import listed, option
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Table
 
 
@@ -33,7 +32,9 @@ def dependent_pairs(used: Sequence[Table], read: Sequence[Table], pairs: NDArray
     own = np.argsort(first)
     first = first[own]
     differences = [
-        replace(one, values=(_means(one.values, of_x, count) - _means(other.values, of_y, count))[own])
+        replace(
+            one, values=(means_of_groups(one.values, of_x, count) - means_of_groups(other.values, of_y, count))[own]
+        )
         for one, other in zip(used[0].columns, used[1].columns, strict=True)
         if one.kind == "number"
     ]
@@ -54,7 +55,3 @@ def dependent_pairs(used: Sequence[Table], read: Sequence[Table], pairs: NDArray
                 f"independent: {option('paired', [cases.column.name])} swaps them together"
             )
             return
-
-
-def _means(values: Values, groups: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    return np.asarray(np.bincount(groups, values, count) / np.bincount(groups, minlength=count))

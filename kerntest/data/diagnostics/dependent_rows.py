@@ -16,6 +16,7 @@ from kerntest.data.diagnostics.cases import (
     case_columns,
     cases_in_place,
     explained,
+    means_of_groups,
     runs,
     within_years,
 )
@@ -166,9 +167,9 @@ def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> I
     timed = next((one for one in in_time(table) if one.name == cluster), None)
     if timed is None:
         return
-    _, places, sizes = np.unique(timed.values, return_inverse=True, return_counts=True)
+    places = places_among_values(timed)
     means = (
-        (one.name, np.bincount(places, weights=one.values) / sizes)
+        (one.name, means_of_groups(one.values, places))
         for one in columns
         if not one.is_category and len(one.values) == len(places) and not one.missing.any()
     )
@@ -257,7 +258,7 @@ def _follow_within(values: Values, groups: NDArray[np.intp]) -> bool:
     order = np.argsort(groups, kind="stable")
     values, groups = values[order].astype(np.float64), groups[order]
     sizes = np.bincount(groups)
-    rest = values - (np.bincount(groups, weights=values) / np.maximum(sizes, 1))[groups]
+    rest = values - means_of_groups(values, groups)[groups]
     next_to, total = groups[1:] == groups[:-1], float(rest @ rest)
     pairs = int(np.count_nonzero(next_to))
     if pairs < FEWEST_ROWS_IN_SERIES or total == 0.0:
