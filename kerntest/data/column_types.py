@@ -114,11 +114,15 @@ def understood(
     """Return the text column as numbers or dates where all values are; with a problem where only more than half are.
 
     A column in which most values are written like 001 holds names (postcodes, item numbers) and raises no doubt; nor do
-    plain numbers where `quoted` says that they were typed as text. Dates that no value tells have the day first or not.
+    whole numbers where `quoted` says that they were typed as text. Dates that no value tells have the day first or not.
     """
     reading = forms.meant_as(column, table.na, decimal)
-    if reading is None or (quoted and reading.form == forms.PLAIN):
+    if reading is None:
         return column
+    if quoted and reading.form == forms.PLAIN:
+        # Fractions are no names.
+        fractions = reading.n_fitting == reading.total and any(one is not None and one % 1 for one in reading.values)
+        return _as_read(column, forms.STORED, reading.values) if fractions else column
     if reading.n_fitting == reading.total:
         if reading.others:
             wanted = forms.date_form(dayfirst)
@@ -336,8 +340,9 @@ def _may_be_missing(column: Column, table: Table, word: str, count: int, why: st
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
     remark = None
-    if column.written and (form := column.form).said:
+    if text.kind == "text" and column.written and (form := column.form).said:
         examples = [level for level in text.levels if form.read(level) is not None and not forms.is_number(level)]
+        examples = examples or [level for level in text.levels if (form.read(level) or 0.0) % 1]
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
         remark = Remark(
             form.said, f"{example.strip()} is {_shown(form, example)}", dressed=bool(form.unit and form.reader is None)
@@ -362,7 +367,7 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
 def texts_understood(table: Table, texts: Collection[str], dayfirst: bool | None = None) -> Table:
     """Return a table of typed columns whose texts are read as what they are written as, but for some.
 
-    Plain numbers stay texts: who has types has numbers.
+    Whole numbers stay texts: who has types has numbers.
     """
 
     def read(column: Column) -> Column:
@@ -476,15 +481,17 @@ def _plain(name: str, data: Any) -> Column | None:
         codes = _joined((np.where(_missing(chunk), -1, _bits(chunk, 1)) for chunk in data.chunks), np.int64)
         return Column(name, "boolean", codes, BOOLEAN_LEVELS)
     is_date = types.is_date(kind) or types.is_timestamp(kind)
-    if not (is_date or types.is_integer(kind) or types.is_floating(kind)):
+    # Times of day and durations are hours, as where they are written.
+    hours = "time of day" if types.is_time(kind) else "duration" if types.is_duration(kind) else ""
+    if not (is_date or hours or types.is_integer(kind) or types.is_floating(kind)):
         return None
     letter = "u" if types.is_unsigned_integer(kind) else "f" if types.is_floating(kind) else "i"
     dtype = f"{letter}{kind.bit_width // 8}"
     values = _joined((_fixed_width(chunk, dtype) for chunk in data.chunks), np.float64)
-    if is_date:
-        values /= _TICKS_PER_DAY["day" if types.is_date32(kind) else getattr(kind, "unit", "ms")]
+    if is_date or hours:
+        values /= _TICKS_PER_DAY["day" if types.is_date32(kind) else getattr(kind, "unit", "ms")] / (24 if hours else 1)
     values[_joined(map(_missing, data.chunks), bool)] = np.nan
-    return Column(name, "date" if is_date else "number", values)
+    return Column(name, "date" if is_date else "number", values, written=hours)
 
 
 def _encoded(name: str, data: Any) -> Column:

@@ -118,7 +118,7 @@ def read_table(
     says so. Refused when used are dates whose day and month no value tells apart, numbers with two units, and a column of
     which more than half of the values are numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any
     other column is text. Other sources have types and missing values of their own; their texts are read so, too, but for
-    plain numbers, which stay text, and categories.
+    whole numbers, which stay text, and categories; times of day and durations are hours.
     """
     options = CsvOptions.of(**csv)
     if not isinstance(name, str | None):

@@ -223,6 +223,7 @@ def _year_first(text: str) -> float | None:
 _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
 _TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
 PLAIN = Form("", "number", "number", "", reader=_plain)
+STORED = Form("number stored as text", "number", "number", "numbers stored as text were read as numbers", reader=_plain)
 # In the order in which they are preferred where several read all values of a column.
 FORMS = (
     PLAIN,
@@ -258,7 +259,7 @@ def date_form(dayfirst: bool | None) -> str:
     return "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
 
 
-_FORM_OF = {form.name: form for form in (*FORMS, DURATION)}
+_FORM_OF = {form.name: form for form in (*FORMS, DURATION, STORED)}
 
 
 def forms_with(unit: str, decimal: str = "auto") -> list[Form]:

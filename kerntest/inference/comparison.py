@@ -13,7 +13,12 @@ import numpy as np
 from kerntest.data.columns import Arranged, identifiers_with_gaps, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
 from kerntest.data.diagnostics.dependent_pairs import dependent_pairs
-from kerntest.data.diagnostics.dependent_rows import clusters_in_time, dependent_rows, strata_in_time
+from kerntest.data.diagnostics.dependent_rows import (
+    clusters_in_time,
+    dependent_rows,
+    strata_in_time,
+    within_strata,
+)
 from kerntest.data.diagnostics.misleading import column_of_pairs, identifiers, telling_apart, two_sample_warnings
 from kerntest.data.facts import TableFacts, lone_values
 from kerntest.dataclass import dataclass
@@ -164,6 +169,9 @@ class Comparison:
             dependent = tuple(islice(told, 1))
         elif verdict.p_value <= options.alpha and (strata := self.reading.strata) is not None:
             dependent = tuple(strata_in_time(used, tables.read, strata, self.same))
+            dependent = dependent or tuple(
+                dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same)
+            )
         elif verdict.p_value <= options.alpha and sample.design is not None:
             # In the order of the tables again.
             units = sample.design.units[np.lexsort((sample.origin, 1 - sample.labels))]

@@ -7,6 +7,7 @@ from scipy import signal
 
 from kerntest import (
     hsic_pairs,
+    hsic_select,
     hsic_test,
     inspect_table,
     mmd_test,
@@ -599,3 +600,36 @@ def test_rats_in_the_order_of_their_diets_are_cases():
     # Numbers of doses, in whose order the weights are, name none.
     doses = table.assign(weight=10.0 * rat + rng.normal(0, 3, 80))
     assert not any(one.startswith(told) for one in train_ridge(doses, "weight", test_fraction=0.3).warnings)
+
+
+def test_strata_hide_neither_cases_nor_time_and_are_no_cases_themselves():
+    rng = np.random.default_rng(6)
+    patients = pd.DataFrame({"patient": np.repeat(np.arange(101, 131), 6), "visit": np.tile(np.arange(6), 30)})
+    patients["arm"] = np.repeat(rng.permutation(["drug", "placebo"] * 15), 6)
+    patients["pressure"] = 2.0 * np.repeat(rng.normal(size=30), 6) + rng.normal(size=180) + (patients["arm"] == "drug")
+    told = "rows with the same 'patient' are alike"
+    found = mmd_test(patients, by="arm", columns="pressure", strata="visit")
+    assert found.reject
+    assert any(one.startswith(told) for one in found.warnings)
+    within = patients.assign(arm=np.tile(["drug", "placebo"], 90))
+    within["pressure"] += within["arm"] == "drug"
+    within = within.sample(frac=1.0, random_state=1)
+    assert mmd_test(within, by="arm", columns="pressure", strata="patient").reject
+    assert not mmd_test(within, by="arm", columns="pressure", strata="patient").warnings
+    level = signal.lfilter([1.0], [1.0, -0.8], rng.normal(size=120))
+    months = pd.DataFrame(
+        {"month": pd.date_range("2010-01-01", periods=120, freq="MS"), "period": np.repeat(["a", "b"], 60)}
+    )
+    months["season"], months["sales"] = months["month"].dt.month, level + 2.0 * (months["period"] == "b")
+    (told,) = mmd_test(months, by="period", columns="sales", strata="season").warnings
+    assert told.startswith("neighbouring rows are alike in 'sales'")
+
+
+def test_selection_tells_cases_too():
+    draws = np.random.default_rng(8)
+    one, other = np.repeat(draws.normal(size=(2, 40)), 6, axis=1)
+    table = pd.DataFrame({"patient": np.repeat(np.arange(101, 141), 6), "x": 3 * one, "y": 3 * other + one})
+    table[["x", "y"]] += draws.normal(size=(240, 2))
+    found = hsic_select(table, target="y", columns="x", k=1)
+    assert found.reject
+    assert any(text.startswith("rows with the same 'patient' are alike") for text in found.warnings)

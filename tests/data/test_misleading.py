@@ -541,3 +541,7 @@ def test_numbers_that_identify_rows_by_their_name_are_told():
     assert [one for one in hsic_test(x, x_columns="rownames", y_columns="v").warnings if one.startswith(told)]
     other = [one.rename(columns={"rownames": "salary"}) for one in (x, y)]
     assert not [one for one in mmd_test(*other).warnings if "identifies" in one]
+    few = pd.DataFrame(
+        {"rownames": range(1, 17), "pair": [*range(8)] * 2, "group": [1] * 8 + [2] * 8, "v": rng.normal(size=16)}
+    )
+    assert any(one.startswith(told) for one in mmd_test(few, by="group", paired="pair").warnings)

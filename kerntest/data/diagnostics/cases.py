@@ -160,7 +160,7 @@ def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> 
                 continue
         elif len(cases) > FEW_OF_CASE * len(sizes):
             continue
-        beyond = [_beyond(one, present, levels * (not names)) for one in looked if one.name != column.name]
+        beyond = [beyond_groups(one, present, levels * (not names)) for one in looked if one.name != column.name]
         shared = SHARED_WITH_NEXT if names else SHARED_IN_PLACE
         alike = _alike(column, cases, beyond, IMPROBABLE, shared)
         if any(one.name == column.name for one in looked):
@@ -224,7 +224,7 @@ def _equal_by_chance(sizes: NDArray[np.intp]) -> float:
     return float(sizes @ (sizes - 1)) / (n * (n - 1))
 
 
-def _beyond(column: Column, rows: NDArray[np.bool_], levels: NDArray[np.intp]) -> Column:
+def beyond_groups(column: Column, rows: NDArray[np.bool_], levels: NDArray[np.intp]) -> Column:
     """Return what numbers, or whether a row is of the level of most rows, are beyond the means of levels of some rows."""
     values, present = column.values.astype(np.float64), ~column.missing
     if column.is_category and present.any():
@@ -380,7 +380,7 @@ def _alike_within(
         own = np.zeros(cases, dtype=np.intp)
         own[levels] = of
         if 1 < len(sizes) <= cases / FEWEST_OF_CASE and (own[levels] == of).all():
-            beyond = [_beyond(one, present, of) for one in measured if one.name != other.name]
+            beyond = [beyond_groups(one, present, of) for one in measured if one.name != other.name]
             if alike := _alike(column, levels, beyond, RARE, SHARED_IF_APART):
                 return alike
     return {}

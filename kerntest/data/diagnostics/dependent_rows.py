@@ -12,6 +12,7 @@ import numpy as np
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.cases import (
     IMPROBABLE,
+    beyond_groups,
     case_column,
     case_columns,
     cases_in_place,
@@ -213,6 +214,21 @@ def strata_in_time(
             f"each other in time they do not change places, and the p-value is far too small"
             + (f"; {way} relabels whole cases" if way else "")
         )
+
+
+def within_strata(tables: Sequence[Table], read: Sequence[Table], strata: str) -> tuple[list[Table], list[Table]]:
+    """Return tables as they were read, and what columns of them are beyond the means of strata, as `dependent_rows` asks."""
+    whole: list[Table] = [one.with_all_columns() for one in read]
+    beyond: list[Table] = []
+    for table, of in zip(tables, whole, strict=True):
+        stratum, times = places_among_values(of[strata]), {strata, *(one.name for one in in_time(of))}
+        columns = (
+            one if one.name in times else beyond_groups(one, np.ones(len(stratum), dtype=np.bool_), stratum)
+            for one in table.columns
+            if one.name != strata
+        )
+        beyond.append(replace(table, columns=tuple(columns)))
+    return whole, beyond
 
 
 def _strata_of_files_in_time(used: Sequence[Table], read: Sequence[Table], strata: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kerntest.data.diagnostics.cases import is_called_so
 from kerntest.data.diagnostics.copies import in_percent
-from kerntest.data.facts import FEWEST_ROWS, counts_rows
+from kerntest.data.facts import counts_rows
 from kerntest.data.missing import in_tables
 from kerntest.errors import listed, none_in_common, one_line, option, rows_alike
 
@@ -31,6 +31,7 @@ SIGNIFICANT = 0.01
 FEWEST_PAIRS, FIRST_VALUES = 6, 100
 COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 IDENTIFIES = "is called like one that identifies the rows, and its whole numbers are all different"
+FEWEST_NAMED = 3
 # What a column is called that numbers rows, besides those that may name cases.
 NUMBERING = re.compile(
     r"row(?:[ _]?(?:names?|numbers?|num|no|nr|index))?|index|unnamed: ?\d+|obs(?:[ _]?(?:no|nr|num|number))?"
@@ -136,7 +137,7 @@ def identifies_rows(column: Column) -> bool:
     values = column.values[~column.missing]
     called = is_called_so(column.name) or NUMBERING.fullmatch(column.name.lower()) is not None
     different = np.unique(values, return_counts=True)[1] if called and column.kind == "number" else values[:0]
-    return len(values) == len(different) >= FEWEST_ROWS and bool((values == np.floor(values)).all())
+    return len(values) == len(different) >= FEWEST_NAMED and bool((values == np.floor(values)).all())
 
 
 def identifiers(tables: Sequence[Table], used: Sequence[str], told: Sequence[str]) -> Iterator[str]:

@@ -339,7 +339,7 @@ def designed(
             said = f"{counted(parted, 'cluster')} of {cluster!r} {'is' if parted == 1 else 'are'} in several strata of {strata!r}"
             raise DataError(
                 said,
-                hint="a stratum holds whole clusters: name another column",
+                hint=f"a stratum holds whole clusters: {option('cluster', [cluster])} alone, or strata of another column",
                 code="data.design",
                 where={"column": strata},
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.columns import is_all
+from kerntest.data.diagnostics.dependent_rows import pair_warnings
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import one_blas_thread
 from kerntest.errors import either, option, telling, whole_number
@@ -143,6 +144,7 @@ def hsic_select(
     selection = _Selection(candidates, goal, shared)
     chosen = selection.steps(steps, progress)
     significant = sum(step.significant for step in chosen)
+    tested = [shared.table[name] for name in (*candidates.names, target) if name in shared.table.names]
     used = len(selection.places) * selection.circle
     return SelectionResult(
         schema="kerntest.hsic.selection/1",
@@ -153,7 +155,9 @@ def hsic_select(
         selected=tuple(chosen),
         significant=significant,
         null=Null("permutation", used, permutations, 1.0 / used, True, "cyclic shifts", len(selection.places)),
-        **shared.told(),
+        **shared.told(
+            *pair_warnings([(step.column, target) for step in chosen if step.significant], tested, shared.table)
+        ),
     )
 
 
