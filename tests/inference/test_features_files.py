@@ -240,3 +240,11 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     peaks = [int(peak) * 1024 for peak in done.stdout.split()]
     # Held, 2 x 400,000 rows of four numbers would take 26 MB, and some times that on the way.
     assert peaks[1] - peaks[0] < 20e6
+
+
+def test_texts_of_a_typed_file_that_only_begin_like_times_stay_texts(tmp_path):
+    x, y = (one[:3600].assign(start=["9:30"] * 1500 + ["early", "late"] * 1050) for one in two_frames())
+    for name, one in (("x", x), ("y", y)):
+        one.to_parquet(tmp_path / f"{name}.parquet")
+    found = mmd_test(tmp_path / "x.parquet", tmp_path / "y.parquet", **QUICK, columns="start")
+    assert found.kernel.startswith("hamming")

@@ -63,7 +63,8 @@ class Input:
         for name, other in found.others.items():
             present = found.rows - found.missing[name]
             other.refuse_stray(present - found.strange[name], present)
-            if self.settled or name in self.texts:
+            # Of texts in typed files the first rows told how they are written.
+            if name in self.texts or (self.settled and not self.head[name].written):
                 raise DataError(
                     f"column {name!r} of {found.name} is {other.column.kind} in some of its rows only",
                     hint=f"{option('categorical', [name])} takes it as text; {option('exclude', [name])} leaves it out",
