@@ -139,9 +139,10 @@ class Comparison:
     def steps(self, compared: Compared) -> tuple[Step, ...]:
         """Return what the test of two tables takes."""
         sample, family, options = compared.sample, compared.family, self.run.options
-        told: Any = {"cosets": cosets_needed(sample, options.permutations)}
+        blocks = BlockedRows.of(sample.labels, options.seed, sample.design)
+        told: Any = {"cosets": cosets_needed(sample, blocks, options.permutations)}
         if sample.design is not None:
-            told["designed"] = BlockedRows.of(sample.labels, options.seed, sample.design)
+            told["designed"] = blocks
             told["several"] = sample.design.n_units is not None
         test = step_of_test([(sample.points, family.kernels)], options, **told)
         size = size_work(sample, family.kernels, options.seed, options.alpha / self.tests)

@@ -17,8 +17,8 @@ from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference import exact
 from kerntest.inference.family import Family
-from kerntest.inference.relabelling import permuted_blocks, permuted_clusters
-from kerntest.inference.relabelling.designs import BlockedRows, designed
+from kerntest.inference.relabelling import designs, permuted_blocks, permuted_clusters
+from kerntest.inference.relabelling.designs import BlockedRows, Cosets, designed
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
 from kerntest.inference.sides import Options, Reading, lay_out, read_two
@@ -129,6 +129,33 @@ def test_units_move_whole_and_within_strata(case):
         for one in set(design.strata.tolist()):
             inside = first[design.strata[first] == one]
             assert labels[inside].sum() == (sample.labels[inside] == 1).sum()
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_further_relabellings_are_of_other_blocks_of_units(case, monkeypatch):
+    """Units of other labels, which a design allows: more relabellings of the same blocks would tell no more."""
+    for name, value in {"BLOCKS": 6, "FEWEST": 2, "FEWEST_OF_STRATUM": 1, "ALL": 1, "OF_COSET": 3}.items():
+        monkeypatch.setattr(designs, name, value)
+    sample, kernel = sample_of(case), parse_kernel("gaussian(1)")
+    test = TwoSamples(Options("unbiased", "permutation", 7, 0.9, "standardize", 0), Engine(1), None, sample)
+    found, cosets = test.relabelled(Family(((kernel,),)), 7), list(Cosets(sample, 7, 0))
+    assert found.orders == len(cosets) == 3
+    assert len({tuple(blocks.of_rows().tolist()) for blocks, _ in cosets}) == 3
+    every = [
+        np.concatenate([one, blocks.in_x[blocks.free :]])[blocks.of_rows()] for blocks, moved in cosets for one in moved
+    ]
+    assert (every[0] == sample.labels).all()
+    K, units, strata = kernel(sample.points).tolist(), sample.design.units, sample.design.strata
+    first, swaps = np.unique(units, return_index=True)[1], sample.design.swaps
+    for labels, told in zip(every, found.sums[0], strict=True):
+        if swaps:
+            assert (np.bincount(units, weights=labels) == 1).all()
+        else:
+            assert (labels == labels[first][units]).all()
+            in_x = [np.bincount(strata[first], weights=some[first]) for some in (labels, sample.labels)]
+            assert (in_x[0] == in_x[1]).all()
+        wanted = naive_discrepancy(K, labels.tolist(), units.tolist(), strata.tolist(), hollow=True)
+        assert test.factor * told == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize("case", TABLES)

@@ -15,7 +15,7 @@ from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
-from kerntest.inference.relabelling.designs import BLOCKS, Cosets, cosets_needed, different_relabellings
+from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, Cosets, cosets_needed, different_relabellings
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.screens.many_pairs import step_down
 from kerntest.inference.sides import names_apart
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Column, Table
     from kerntest.engines.engine import Progress
-    from kerntest.inference.relabelling.designs import BlockedRows
     from kerntest.inference.sides import Options, Sample
     from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Array, Kernel
@@ -112,7 +111,7 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
     columns, first, n = len(sample.names), columns_left_out(sample), len(sample.points)
     blocks, size = float(min(n, 2 * BLOCKS)), float(min(n, LEVELS))
     # Values of the levels of a column, their sums over pairs of blocks, and these under every relabelling.
-    times = cosets_needed(sample, options.permutations)
+    times = cosets_needed(sample, BlockedRows.of(sample.labels, options.seed, sample.design), options.permutations)
     sums = times * (2.0 * blocks + size) * blocks * size
     each = {"product": sums + options.permutations * blocks**2, "exp": size**2}
     alone = added(added(each, times=float(BANDWIDTHS)), {"call": 500.0 * times, "entry": 60.0 * n * times})

@@ -74,6 +74,17 @@ class Design(NamedTuple):
             ways = min(ways * splits_of(n, n_x), MANY_SPLITS)
         return ways
 
+    def relabelled(self, labels: Labels, rng: np.random.Generator) -> Labels:
+        """Return other labels of all rows: those of units of a stratum at random, or of the two sides of each pair."""
+        units = self.units
+        if self.swaps:
+            return labels ^ rng.integers(2, size=int(units.max()) + 1, dtype=labels.dtype)[units]
+        first = np.unique(units, return_index=True)[1]
+        strata = self.strata[first]
+        moved = np.empty_like(labels[first])
+        moved[np.argsort(strata, kind="stable")] = labels[first][np.lexsort((rng.random(len(first)), strata))]
+        return moved[units]
+
 
 def ways_of(sample: Sample) -> int:
     """Return how many relabellings two samples have, or 10^11 if there are more."""
@@ -237,12 +248,21 @@ def block_size(n: int, fewer: int, fewest: int) -> int:
     return max(1, min(-(-n // BLOCKS), fewer // fewest))
 
 
-def cosets_needed(sample: Sample, relabellings: int) -> int:
-    """Return how many sets of random blocks so many relabellings have, by sizes alone: one, where blocks are single rows."""
-    n, sizes = len(sample.labels), sample.sizes
-    if sample.design is not None or (block_size(n, min(sizes), FEWEST) == 1 and max(sizes) <= MOST):
+def cosets_needed(sample: Sample, blocks: BlockedRows, relabellings: int) -> int:
+    """Return how many sets of random blocks so many relabellings have: one, where each unit is a block that moves."""
+    if _moved_units(blocks) == _units(sample):
         return 1
-    return min(-(-relabellings // OF_COSET), max(MOST_COSETS, PAIRS_OF_COSETS // n**2))
+    return min(-(-relabellings // OF_COSET), max(MOST_COSETS, PAIRS_OF_COSETS // len(sample.labels) ** 2))
+
+
+def _units(sample: Sample) -> int:
+    """Return how many rows, clusters or pairs two samples have."""
+    return len(sample.labels) if sample.design is None else int(sample.design.units.max()) + 1
+
+
+def _moved_units(blocks: BlockedRows) -> int:
+    """Return how many blocks, or pairs of them, are moved."""
+    return blocks.free // 2 if blocks.swaps else blocks.free
 
 
 def block_variance(free: int, rows: tuple[int, int], kept: tuple[int, int]) -> float:
@@ -260,8 +280,8 @@ def block_variance(free: int, rows: tuple[int, int], kept: tuple[int, int]) -> f
 class Cosets:
     """At least so many relabellings of two samples, as permutations of the blocks of one labelling after another.
 
-    The first labelling is the observed one; each further one labels all rows anew at random, and has blocks of its own. If X
-    and Y come from one distribution, all labellings are exchangeable with the observed one, and so are the relabellings within
+    The first labelling is the observed one; each further one labels all rows anew at random, by the design if there is one, and
+    has blocks of its own. If X and Y come from one distribution, all labellings are exchangeable with the observed one, and so are the relabellings within
     each, as many for every one, so that the share of those that reach the observed statistic is an exact p-value.
     """
 
@@ -269,28 +289,31 @@ class Cosets:
         self.sample, self.seed = sample, seed
         self.first = BlockedRows.of(sample.labels, seed, sample.design)
         self.every = self.first.ways <= max(relabellings, ALL)
-        self.count = 1 if self.every else cosets_needed(sample, relabellings)
+        self.count = 1 if self.every else cosets_needed(sample, self.first, relabellings)
         # As many of each: else they would not be alike.
         self.each = self.first.ways if self.every else -(-relabellings // self.count)
 
     def variance(self, relabellings: int) -> float:
         """Return what random blocks add to the variance of the z of an observed statistic over so many relabellings."""
-        blocks, design = self.first, self.sample.design
-        units = len(self.sample.labels) if design is None else int(design.units.max()) + 1
-        free = blocks.free // 2 if blocks.swaps else blocks.free
-        if free == units:
+        blocks, free = self.first, _moved_units(self.first)
+        if free == _units(self.sample):
             return 0.0
         in_x, sizes = blocks.in_x[blocks.free :], blocks.sizes[blocks.free :]
         kept = int(sizes[in_x].sum()), int(sizes[~in_x].sum())
-        return block_variance(free, self.sample.sizes, kept) / cosets_needed(self.sample, relabellings)
+        return block_variance(free, self.sample.sizes, kept) / cosets_needed(self.sample, blocks, relabellings)
 
     def __iter__(self) -> Iterator[tuple[BlockedRows, NDArray[np.bool_]]]:
         """Yield the blocks of every labelling, with which of the moved ones are in X, as `BlockedRows.relabellings`."""
         yield self.first, self.first.relabellings(self.each, self.seed)
-        rng = np.random.default_rng((self.seed, ORDER_STREAM, 2))
+        rng, observed, design = (
+            np.random.default_rng((self.seed, ORDER_STREAM, 2)),
+            self.sample.labels,
+            self.sample.design,
+        )
         for _ in range(1, self.count):
-            labels, seed = rng.permutation(self.sample.labels), int(rng.integers(2**63))
-            blocks = BlockedRows.of(labels, seed)
+            labels = rng.permutation(observed) if design is None else design.relabelled(observed, rng)
+            seed = int(rng.integers(2**63))
+            blocks = BlockedRows.of(labels, seed, design)
             yield blocks, blocks.relabellings(self.each, seed)
 
 
