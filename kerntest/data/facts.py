@@ -120,6 +120,11 @@ class NumberFacts:
         return self.count >= FEWEST_ROWS and self.whole and self.count - 1 in {self.up, self.down}
 
     @property
+    def may_differ(self) -> bool:
+        """Whether these are whole, and all of them can be different."""
+        return self.whole and self.count <= self.high - self.low + 1.0
+
+    @property
     def counts_cases(self) -> bool:
         """Whether these are whole, some of them equal, and run in one direction along the file, as numbers of cases do."""
         return self.whole and 0 in {self.up, self.down} and 0 < self.up + self.down < self.count - 1

@@ -19,7 +19,13 @@ from kerntest.data.diagnostics.dependent_rows import (
     strata_in_time,
     within_strata,
 )
-from kerntest.data.diagnostics.misleading import column_of_pairs, identifiers, telling_apart, two_sample_warnings
+from kerntest.data.diagnostics.misleading import (
+    column_of_pairs,
+    identifiers,
+    tables_of_counts,
+    telling_apart,
+    two_sample_warnings,
+)
 from kerntest.data.facts import TableFacts, lone_values
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
@@ -181,11 +187,12 @@ class Comparison:
             [TableFacts.of(table) for table in tables.tables],
             (*pooled.numeric_names, *pooled.category_names),
         )
-        of_pairs = None
+        read, of_pairs = [one.with_all_columns() for one in tables.read], None
         if sample.design is None:
-            of_pairs = column_of_pairs([one.with_all_columns() for one in tables.read], names)
+            of_pairs = column_of_pairs(read, names)
         warnings += (*two_sample_warnings(facts, names, of_pairs), *repeated, *pooled.warnings)
         warnings += tuple(identifiers(tables.tables, names, warnings))
+        warnings += tuple(tables_of_counts(read, names)) if of_pairs is None else ()
         warnings += (*telling_apart(facts, names, (*warnings, *dependent)), *dependent)
         if self.explain:
             explanation = explained(replace(test, progress=self.progress), verdict, tables.tables, used)

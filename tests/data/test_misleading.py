@@ -529,19 +529,3 @@ def test_a_rare_value_as_large_as_those_of_other_columns_is_none_to_correct(meth
     # A few columns are no measure of what is usual.
     pixels = {"p0": pixels["p0"], "p1": pixels["p1"]}
     assert len(lone(78.0)) == 1
-
-
-def test_numbers_that_identify_rows_by_their_name_are_told():
-    rng = np.random.default_rng(4)
-    names = rng.permutation(600)[:120]
-    x, y = (pd.DataFrame({"rownames": np.sort(some), "v": rng.normal(size=60)}) for some in np.split(names, 2))
-    x, y = (one.sample(frac=1.0, random_state=1) for one in (x, y))
-    told = "column 'rownames' is called like one that identifies the rows, and its whole numbers are all different"
-    assert [one for one in mmd_test(x, y).warnings if one.startswith(told)]
-    assert [one for one in hsic_test(x, x_columns="rownames", y_columns="v").warnings if one.startswith(told)]
-    other = [one.rename(columns={"rownames": "salary"}) for one in (x, y)]
-    assert not [one for one in mmd_test(*other).warnings if "identifies" in one]
-    few = pd.DataFrame(
-        {"rownames": range(1, 17), "pair": [*range(8)] * 2, "group": [1] * 8 + [2] * 8, "v": rng.normal(size=16)}
-    )
-    assert any(one.startswith(told) for one in mmd_test(few, by="group", paired="pair").warnings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.columns import laid_below
 from kerntest.data.diagnostics.cases import is_called_so
 from kerntest.data.diagnostics.copies import in_percent
 from kerntest.data.facts import counts_rows
@@ -176,26 +177,54 @@ def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
 
 def balanced(x: Table, y: Table, table: Table) -> Iterator[str]:
     """Yield a warning where all rows of x occur with all of y equally often, as in a table of counts."""
-    different, cells = [], np.zeros(x.n_rows, dtype=np.intp)
-    for side in (x, y):
-        places = np.zeros(x.n_rows, dtype=np.intp)
-        for column in side.columns:
-            places = np.unique(
-                places * (x.n_rows + 1) + places_among_values(column), return_inverse=True, return_counts=True
-            )[1]
-        different.append(int(places.max()) + 1)
-        cells = cells * x.n_rows + places
-    counts = np.unique(cells, return_counts=True)[1]
+    sides = [_different_rows(side.columns) for side in (x, y)]
+    different = [int(places.max()) + 1 for places in sides]
+    counts = np.unique(sides[0] * x.n_rows + sides[1], return_counts=True)[1]
     if min(different) > 1 and len(counts) == math.prod(different) and counts.min() == counts.max():
         used = {*x.names, *y.names}
-        counting = [
-            one.name for one in table.columns if one.kind == "number" and one.name not in used and _may_count(one)
-        ]
+        counting = [one.name for one in table.columns if one.name not in used and _may_count(one)]
         told = (
             f"{listed([*map(repr, x.names)])} and {listed([*map(repr, y.names)])} are in all combinations equally often"
         )
-        ways = f"; if {counting[0]!r} counts cases, repeat each row so often" if counting else ""
+        ways = f"; {_if_it_counts(counting[0])}" if counting else ""
         yield f"{told}, by a design or in a table of counts: they say nothing of dependence{ways}"
+
+
+def tables_of_counts(tables: Sequence[Table], used: Sequence[str]) -> Iterator[str]:
+    """Yield a warning where two tables have all combinations of some columns, once each, and a column that may count them."""
+    both = [laid_below(*(one[name] for one in tables)) for name in tables[0].names if _is_shared(name, tables)]
+    counting = [one.name for one in both if _may_count(one)]
+    cells, n_x, factors = 1, tables[0].n_rows, []
+    for one in both:
+        levels = int(places_among_values(one).max()) + 1
+        if one.name in used and one.name not in counting and levels < len(one.values):
+            factors.append(one)
+            cells *= levels
+    if counting and 1 < cells == n_x == tables[1].n_rows:
+        rows = _different_rows(factors)
+        if all(len({*some.tolist()}) == cells for some in (rows[:n_x], rows[n_x:])):
+            yield (
+                f"both samples have {listed([repr(one.name) for one in factors])} in all combinations, once each, by a design or as "
+                f"tables of counts: {_if_it_counts(counting[0])}"
+            )
+
+
+def _is_shared(name: str, tables: Sequence[Table]) -> bool:
+    """Say whether both of two tables have a column, of one kind."""
+    return name in tables[1].names and tables[0][name].kind == tables[1][name].kind
+
+
+def _if_it_counts(name: str) -> str:
+    return f"if {name!r} counts cases, repeat each row so often"
+
+
+def _different_rows(columns: Sequence[Column]) -> NDArray[np.intp]:
+    """Return the place of each row among the different ones."""
+    places = np.zeros(len(columns[0].values), dtype=np.intp)
+    for column in columns:
+        both = places * (len(places) + 1) + places_among_values(column)
+        places = np.unique(both, return_inverse=True, return_counts=True)[1]
+    return places
 
 
 def places_among_values(column: Column) -> NDArray[np.intp]:
@@ -204,9 +233,11 @@ def places_among_values(column: Column) -> NDArray[np.intp]:
 
 
 def _may_count(column: Column) -> bool:
-    """Say whether a column is of whole numbers that are no factor: not all of them equally often."""
+    """Say whether a column is of whole numbers that are no factor, of values equally often, and do not number the rows."""
     values = column.values[~column.missing]
+    if column.kind != "number" or not len(values) or values.min() < 0 or (values != np.floor(values)).any():
+        return False
     counts = np.unique(values, return_counts=True)[1]
-    return bool(
-        len(values) and values.min() >= 0 and (values == np.floor(values)).all() and counts.min() < counts.max()
-    )
+    if len(counts) == len(values):
+        return float(np.ptp(values)) >= len(values) and not identifies_rows(column)
+    return bool(counts.min() < counts.max())

@@ -16,7 +16,7 @@ from kerntest.data import columns as table_columns
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.copies import repeated_rows
 from kerntest.data.diagnostics.dependent_rows import dependent_rows
-from kerntest.data.diagnostics.misleading import telling_apart, two_sample_warnings
+from kerntest.data.diagnostics.misleading import identifiers, telling_apart, two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.table import Column, Table
@@ -325,6 +325,13 @@ class Survey(exact.RunOfTest):
             sampled = [(one, points_of(self._filled(one.sample), scaling)) for one in facts if one.sample is not None]
             rows = [(one.name, [*some.numeric.T, *some.codes.T], one.used) for one, some in sampled]
             misleading = list(two_sample_warnings(facts, scaling.names))
+            # First rows tell of all where these can be different.
+            able = [
+                name
+                for name in scaling.names
+                if all(name in one.numbers and one.numbers[name].may_differ for one in facts)
+            ]
+            misleading += identifiers(heads, able, misleading)
             misleading += repeated_rows(rows, has_others=self.has_others)
         misleading += lone_values_among(pooled) if self.options.scale == "standardize" else ()
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *table_columns.told_of_left_out(reasons))
