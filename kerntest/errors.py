@@ -128,7 +128,9 @@ def option(name: str, value: object = None, *, most: int | None = 10) -> str:
     True and False are those of an option without a value. A list of names is one value, of which `most` are shown.
     """
     if isinstance(value, list | tuple):
-        value = ",".join([*map(in_list, value[:most]), *["..."] * (len(value) > len(value[:most]))])
+        shown = value[:most]
+        more = f" and {len(value) - len(shown):,} more" if len(value) > len(shown) else ""
+        return option(name, ",".join(map(in_list, shown))) + more
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not KerntestError.typed:

@@ -358,8 +358,8 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
         said = f"{size} and its like in column {column.name!r} are taken for categories, since there are only few; "
         remark = Remark(f"{said}without the unit they are numbers")
-    elif table.format != "csv" and len(column.levels) > forms.FEW_SIZES and all(map(forms.is_number, column.levels)):
-        said = f"numbers in column {column.name!r} are stored as text and taken for categories"
+    elif table.format != "csv" and len(column.levels) > forms.FEW_SIZES and all(map(forms.is_numeral, column.levels)):
+        said = f"numbers in column {column.name!r} are stored as text, such as {column.levels[0].strip()}, and taken for names"
         remark = Remark(f"{said}; stored as numbers they are amounts")
     return column if remark is None else replace(column, remarks=(*column.remarks, remark))
 

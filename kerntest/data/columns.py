@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.column_types import as_text, column_of, first_row, identifies_rows, settled, unusable, value_problem
+from kerntest.data.gaps import apply_missing
 from kerntest.data.table import (
     Column,
     ColumnProblem,
@@ -32,10 +33,8 @@ from kerntest.errors import (
     counted,
     listed,
     none_in_common,
-    one_line,
     option,
     shown_value,
-    taken_as_value,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.missing import MissingPolicy
 
 Patterns = str | Sequence[str] | None
 
@@ -318,77 +316,6 @@ def infinity(
     said = f"which is {beyond} ({counted(int(np.count_nonzero(infinite)), 'such value')})"
     hint = f"correct it, or leave the column out with {option('exclude', [column.name])}"
     return value_problem(column, table, row, said, value=value, hint=hint, code="data.infinite_values")
-
-
-def apply_missing(
-    table: Table, policy: MissingPolicy, needed: Collection[str] = (), whole: Collection[str] | None = None
-) -> tuple[Table, int]:
-    """Refuse missing values, or leave out the rows that have one, in any column or in those that must be whole."""
-    columns = [column for column in table.columns if whole is None or column.name in whole]
-    counts = {column.name: count for column in columns if (count := column.n_missing)}
-    if not counts:
-        return table, 0
-    incomplete = np.any([column.missing for column in columns], axis=0)
-    if policy == "error":
-        raise missing_error(table, counts, int(np.argmax(incomplete)), needed, table.n_rows)
-    if incomplete.all():
-        raise no_rows_left(table.name, counts, needed)
-    return table.take(~incomplete), int(np.count_nonzero(incomplete))
-
-
-# Missing values that cost more than this share of the rows are told: a report says how many rows are used.
-MANY_LOST = 0.1
-
-
-def lost_rows(
-    table_name: str, dropped: int, n_rows: int, counts: Mapping[str, int], needed: Collection[str] = ()
-) -> list[str]:
-    """Return the warning where missing values cost many rows, and which column costs most."""
-    if dropped <= MANY_LOST * n_rows:
-        return []
-    said = f"{table_name}: {counted(dropped, 'row')} of {n_rows:,} with missing values left out"
-    emptiest = max(counts, key=counts.__getitem__)
-    return [said if emptiest in needed else f"{said}; {option('exclude', [emptiest])} keeps more of them"]
-
-
-def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:
-    """Return the error for a table of which every row has a missing value."""
-    emptiest = max(counts, key=counts.__getitem__)
-    way_out = f"{option('exclude', [emptiest])} leaves that column out"
-    hint = f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out
-    said, where = f"every row of {table_name} has a missing value: {_per_column(counts)}", {"column": emptiest}
-    return DataError(said, hint=hint, code="data.no_rows_left", where={"file": table_name, **where})
-
-
-def missing_error(
-    table: Table, counts: dict[str, int], first_row: int, needed: Collection[str], n_rows: int
-) -> DataError:
-    """Return the error that counts the missing values of so many rows, column by column."""
-    hint, empty = (
-        f"{option('missing', 'drop')} leaves those rows out",
-        [name for name in counts if counts[name] == n_rows],
-    )
-    if wanted := next((name for name in empty if name in needed), None):
-        hint = f"column {wanted!r} is needed and has no values: fill it in"
-    elif empty:
-        # No row would be left.
-        hint = f"{option('exclude', empty)} leaves out what has no values"
-        hint += f", then {option('missing', 'drop')} rows that miss others" if len(empty) < len(counts) else ""
-    # Leaving other columns out does not help where one that is needed has missing values too.
-    elif counts.keys().isdisjoint(needed):
-        hint += f", {option('missing', 'indicator')} keeps them"
-        hint += f"; {option('exclude', list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
-    if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
-        hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
-    missing = counted(sum(counts.values()), "missing value") + (" (NaN)" if table.format == "array" else "")
-    said = f"{table.name} has {missing}: {_per_column(counts)} (the first in {table.place(first_row)})"
-    where = {**table.where(first_row), "column": next(iter(counts))}
-    return DataError(said, hint=hint, code="data.missing_values", where=where)
-
-
-def _per_column(counts: Mapping[str, int]) -> str:
-    """Return the counts as ``price 10, city 2``."""
-    return listed([f"{one_line(name)} {count:,}" for name, count in counts.items()])
 
 
 def standardize(

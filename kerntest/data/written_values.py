@@ -145,6 +145,11 @@ def marked_number(text: str, mark: str) -> float | None:
     return float(text.replace(THOUSANDS[mark], "").replace(mark, ".")) if _MARKED[mark](text) else None
 
 
+def is_numeral(text: str) -> bool:
+    """Say whether a value is typed as a number with any decimal mark, and perhaps marks between thousands."""
+    return is_number(text) or any(marked_number(text, mark) is not None for mark in THOUSANDS)
+
+
 def _plain(text: str) -> float | None:
     """Return a plain number."""
     return float(text) if is_number(text) else None

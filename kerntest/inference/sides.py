@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from kerntest.data.columns import (
     Arranged,
     Patterns,
-    apply_missing,
     arrange,
     check_usable,
     find,
     is_all,
-    lost_rows,
     match_names,
     match_tables,
     split_patterns,
@@ -28,6 +26,7 @@ from kerntest.data.columns import (
 )
 from kerntest.data.facts import complete_rows, lone_values
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
+from kerntest.data.gaps import apply_missing, lost_rows
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column

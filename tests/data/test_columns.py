@@ -7,16 +7,8 @@ import pyarrow as pa
 import pytest
 
 from kerntest import mmd_test, read_table
-from kerntest.data.columns import (
-    apply_missing,
-    check_usable,
-    find,
-    match_tables,
-    named_columns,
-    pool,
-    split_patterns,
-    standardize,
-)
+from kerntest.data.columns import check_usable, find, match_tables, named_columns, pool, split_patterns, standardize
+from kerntest.data.gaps import apply_missing
 
 NAMES = ("price", "size", "weight", "temp_in", "temp_out", "a:b", "odd*", "odd_1", "x,y")
 UNKNOWN, DIFFER = "usage.unknown_column", "data.columns_differ"

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import kerntest
 from kerntest import read_table
-from kerntest.data.columns import apply_missing, check_usable, match_tables
+from kerntest.data.columns import check_usable, match_tables
+from kerntest.data.gaps import apply_missing
 
 NUMBERS = "".join(f"{i}\n" for i in range(1, 10))
 OTHERS = "NA,N/A,NaN,nan,null,NULL,n/a,#N/A"

@@ -358,6 +358,10 @@ def test_years_of_a_series_are_no_cases_and_as_clusters_follow_each_other():
     found = mmd_test(half, by="late", columns="u")
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
     assert "number stretches of rows in a column 'stretch'" in text
+    # Of dates it is told what a stretch may be.
+    dated = half.assign(year=pd.Timestamp("1950-01-01") + pd.to_timedelta(np.arange(200), "D"))
+    (text,) = [one for one in mmd_test(dated, by="late", columns="u").warnings if "neighbouring rows are alike" in one]
+    assert "number stretches of rows, as months of 'year', in a column 'stretch'" in text
     # Years that do not follow each other are clusters as others are.
     odd = walks.assign(odd=year % 2, u=rng.normal(size=50)[year - 1950] + 2.0 * (year % 2) + rng.normal(size=200))
     found = mmd_test(odd, by="odd", columns="u", cluster="year")

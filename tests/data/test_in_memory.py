@@ -117,6 +117,7 @@ def test_texts_of_typed_tables_are_read_as_in_a_file(tmp_path):
             "number": [str(k) for k in range(28)],
             "percent": [f"{day}%" for day in days],
             "city": ["Ulm", "Bonn"] * 14,
+            "thousands": [f"{1000 + 79 * k:,}" for k in range(28)],
         }
     )
     frame["time"] = [f"9:{day}" for day in days]
@@ -132,13 +133,15 @@ def test_texts_of_typed_tables_are_read_as_in_a_file(tmp_path):
             "text",
             "number",
             "text",
+            "text",
             "number",
             "text",
         ]
         assert table.warnings == (
             "x: dates were read month first in us, named (1/01/2024 is 2024-01-01)",
-            "x: numbers in column 'number' are stored as text and taken for categories; stored as numbers they are amounts",
+            "x: numbers in column 'number' are stored as text, such as 0, and taken for names; stored as numbers they are amounts",
             "x: percents were read as numbers in percent (01% is 1)",
+            "x: numbers in column 'thousands' are stored as text, such as 1,000, and taken for names; stored as numbers they are amounts",
             "x: times of day were read as hours in time (9:01 is 9.01667)",
         )
         same(read_table(tmp_path / "a.csv"), table.select(read))

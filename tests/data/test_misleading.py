@@ -22,10 +22,11 @@ from kerntest import (
     train_svm,
     train_unmix,
 )
-from kerntest.data.columns import apply_missing, match_tables, pool
+from kerntest.data.columns import match_tables, pool
 from kerntest.data.diagnostics.copies import copies_of, repeated_in
 from kerntest.data.diagnostics.misleading import proportions_p_value, telling_apart, two_sample_warnings
 from kerntest.data.facts import TableFacts
+from kerntest.data.gaps import apply_missing
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 

@@ -198,6 +198,26 @@ def test_a_column_without_any_value_is_to_be_left_out(method):
     assert mmd_test(x, y, method=method, exclude="none", missing="drop").n_x == 299
 
 
+def test_rows_with_gaps_are_not_to_be_left_out_where_all_of_a_class_have_one():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=40), "b": rng.normal(size=40), "y": ["n", "p"] * 20})
+    drop, keep = (
+        "missing='drop' leaves those rows out, ",
+        "missing='indicator' keeps them; exclude='b' leaves the column out",
+    )
+
+    def hints():
+        for ask in (lambda: train_svm(table, target="y"), lambda: mmd_test(table, by="y")):
+            with pytest.raises(DataError) as told:
+                ask()
+            yield told.value.hint
+
+    table.loc[table.index[::4], "b"] = np.nan
+    assert [*hints()] == [drop + keep] * 2
+    table.loc[table.y == "n", "b"] = np.nan
+    assert [*hints()] == [keep] * 2
+
+
 def test_a_target_without_any_value_is_needed():
     data = pd.DataFrame({"v": np.arange(30.0), "w": np.arange(30.0) ** 2, "y": [np.nan] * 30})
     with pytest.raises(DataError) as told:

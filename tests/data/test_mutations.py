@@ -18,9 +18,10 @@ import pytest
 from pyarrow import parquet
 
 from kerntest import read_table
-from kerntest.data.columns import apply_missing, match_tables, pool
+from kerntest.data.columns import match_tables, pool
 from kerntest.data.diagnostics.misleading import two_sample_warnings
 from kerntest.data.facts import TableFacts
+from kerntest.data.gaps import apply_missing
 from kerntest.errors import KerntestError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

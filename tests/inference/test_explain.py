@@ -207,3 +207,9 @@ def test_of_a_single_column_there_is_one_p_value():
     assert "p alone" not in found.summary()
     two = mmd_test(rng.normal(size=(40, 2)), rng.normal(0.4, 1, size=(40, 2)), explain=True)
     assert "p alone" in two.summary()
+    assert "Each column, the largest effect first:" in two.summary()
+
+
+def test_columns_without_an_effect_are_in_no_order():
+    x = np.random.default_rng(2).normal(size=(40, 2))
+    assert "Each column, none with an effect:" in mmd_test(x, x, explain=True, permutations=50).summary()

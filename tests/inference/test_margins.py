@@ -182,7 +182,7 @@ def test_near_0_there_is_no_interval_and_the_report_says_so():
     assert found.interval.lower is found.interval.upper is found.interval.effect_size_lower is None
     told = " ".join(str(found).split())
     assert (
-        "none: MMD is too near 0, or rows are too few; the p-value holds without one "
+        "none: MMD is too near 0 for so few rows; the p-value holds without one "
         f"(that MMD: {found.interval.mmd:.4g} under {found.interval.kernel[:8]}" in told
     )
     # Its own estimate lies within its ends, that of the clearest kernel need not.
@@ -477,6 +477,9 @@ def test_an_undecided_margin_says_how_many_rows_would_decide(shift, margin, rows
             near = abs(max(found.mmd2_unbiased, 0.0) - mmd_of_normals(shift) ** 2)
             told.append((near, (found.margin.rows_to_decide or (math.inf,))[0]))
             assert "would decide" in found.decision
+            # Of rows that are out of reach no number is told.
+            many = "not even 20 times as many rows"
+            assert (many in found.decision) == (found.margin.rows_to_decide is None)
         else:
             assert found.margin.rows_to_decide is None
     # It is told of an estimate that stays as it is: here of those that are near enough to what they estimate.

@@ -270,6 +270,9 @@ def test_a_legend_tells_files_apart(names, expected):
     x, y = (read_table(frame[["same", "wider"]], name=name) for frame, name in zip(two_frames(20), names, strict=True))
     _, made = drawn_by(mmd_test, x, y, kernel="gaussian(1)", permutations=20)
     assert legend(made.axes[1]) == expected
+    # Bars of both over each other have a third colour.
+    _, made = drawn_by(mmd_test, x.select(["wider"]), y.select(["wider"]), kernel="gaussian(1)", permutations=20)
+    assert legend(made.axes[1]) == [*expected, "both", "witness function"]
 
 
 def test_the_picture_of_an_explanation_shows_both_distributions_of_the_first_columns():

@@ -304,6 +304,9 @@ def test_fitted_sources_that_clearly_depend_on_each_other_are_told():
     ring = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.normal(size=(400, 2))
     (told,) = train_unmix(ring).warnings
     assert told.startswith("s1 and s2 still depend on each other, on the rows that they were fitted to: their HSIC is ")
+    assert (
+        "sources s2 are not the columns of that name" in train_unmix(pd.DataFrame(ring, columns=["s2", "s7"])).warnings
+    )
     features = rotations.centred_features(KernelICA().fit_transform(ring), 1.0, 1e-12)
     K, L = (one @ one.T for one in features)
     times = np.sum(K * L) * 399 / (np.trace(K) * np.trace(L)) - 1

@@ -110,10 +110,9 @@ def dependent_rows(
         in_order = [(one, of) for one, of in some if in_time(of)]
         alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(_not_numbering(one), of))]
         if alike:
-            told, way = (
-                f"number stretches of rows{', differently in each file,' * (same is None)} in a column 'stretch'",
-                "",
-            )
+            dates = (one.name for _, of in in_order for one in in_time(of) if one.kind == "date")
+            such = next((f", as months of {name!r}," for name in dates), ", differently in each file," * (same is None))
+            told, way = f"number stretches of rows{such} in a column 'stretch'", ""
             if same is not None:
                 # Stretches of one group are long, and begin and end.
                 sizes = [one.n_rows for one in tables]

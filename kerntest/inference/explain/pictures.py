@@ -41,6 +41,8 @@ LINE_POINTS, MAP_POINTS = 400, 90
 # Columns of which both distributions are drawn, values of a column of categories, and bars.
 DISTRIBUTIONS, VALUES, BARS_DRAWN = 6, 6, 20
 NAME_DRAWN = 28
+# Of bars of two samples over each other.
+OPACITY = 0.45
 # For so many rows, the witness functions of any kernels are found in seconds.
 ROWS_DRAWN = 2000
 PICTURE_STREAM = 4
@@ -195,7 +197,11 @@ def _draw_samples(
 ) -> None:
     """Draw the distributions of both samples, as shares of so many rows of each."""
     for values, n, colour, name in zip(samples, rows, (COLOUR_X, COLOUR_Y), names, strict=True):
-        axis.hist(values, edges, weights=np.full(len(values), 1.0 / n), color=colour, label=name, alpha=0.45)
+        axis.hist(values, edges, weights=np.full(len(values), 1.0 / n), color=colour, label=name, alpha=OPACITY)
+    x, y = map(panels.matplotlib("colors").to_rgb, (COLOUR_X, COLOUR_Y))
+    # Y over X over white.
+    both = [OPACITY * of_y + (1.0 - OPACITY) * (1.0 - OPACITY * (1.0 - of_x)) for of_x, of_y in zip(x, y, strict=True)]
+    axis.scatter([], [], marker="s", s=40, color=[both], label="both")
     axis.set(ylabel="share of the rows", **style)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from kerntest.data import columns as table_columns
 from kerntest.data import source as sources
 from kerntest.data.column_types import as_text
+from kerntest.data.gaps import apply_missing
 from kerntest.data.read import begins_as, blocks_of, located_files, read_table
 from kerntest.data.row_choice import EVERY_ROW
 from kerntest.data.table import Piece, Pieces, RowBlock, Table, refuse_empty
@@ -83,7 +84,7 @@ class Input:
             self.reader.written = {column.name: column.written for column in matched.columns if column.written}
         elif missing == "error":
             # All rows are here, so that missing values are refused at once.
-            table_columns.apply_missing(matched, missing)
+            apply_missing(matched, missing)
 
     def pieces(self, kinds: Mapping[str, Kind], at_once: int) -> Pieces:
         """Return some columns of all rows, in pieces of which so many are worked on side by side."""

@@ -18,6 +18,7 @@ from kerntest.data.diagnostics.copies import repeated_rows
 from kerntest.data.diagnostics.dependent_rows import dependent_rows
 from kerntest.data.diagnostics.misleading import identifiers, telling_apart, two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
+from kerntest.data.gaps import lost_rows, missing_error, no_rows_left
 from kerntest.data.missing import GAP, PRESENCE, check_policy, filled, presence_name
 from kerntest.data.table import Column, Table
 from kerntest.engines.engine import CURRENT, fitting
@@ -289,11 +290,11 @@ class Survey(exact.RunOfTest):
         for one, found in zip(self._inputs, facts, strict=True):
             if found.first_missing is not None and missing == "error":
                 first, row = found.first_missing
-                raise table_columns.missing_error(first, found.missing, row, (), found.rows)
+                raise missing_error(first, found.missing, row, (), found.rows)
             if not found.rows:
                 raise one.choice.nothing_left(found.name)
             if not found.used:
-                raise table_columns.no_rows_left(found.name, found.missing, ())
+                raise no_rows_left(found.name, found.missing, ())
             pooled.add(found, self._sampled)
         self.fillings = _fillings(pooled) if missing == "indicator" else {}
         scaling, reasons = _scaling(pooled, self.options.scale, self.fillings)
@@ -315,9 +316,7 @@ class Survey(exact.RunOfTest):
         told = [text for one in self._inputs for text in one.warnings]
         needed = [*self.kinds] if len(self.kinds) == 1 else []
         lost = [
-            text
-            for one in facts
-            for text in table_columns.lost_rows(one.name, one.rows - one.used, one.rows, one.missing, needed)
+            text for one in facts for text in lost_rows(one.name, one.rows - one.used, one.rows, one.missing, needed)
         ]
         misleading: list[str] = []
         if len(facts) > 1:

@@ -16,19 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from kerntest.data.columns import (
-    apply_missing,
-    arrange,
-    check_usable,
-    is_all,
-    laid_below,
-    reason_to_leave_out,
-    told_of_left_out,
-)
+from kerntest.data.columns import arrange, check_usable, is_all, laid_below, reason_to_leave_out, told_of_left_out
 from kerntest.data.diagnostics.copies import copies_warning, unused
 from kerntest.data.diagnostics.dependent_rows import pair_warnings
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.gaps import apply_missing
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings, presence_name
 from kerntest.engines.engine import Engine
 from kerntest.engines.plan import count_wanted

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.data.column_types import as_text
-from kerntest.data.columns import apply_missing, check_usable, laid_below, lost_rows, named_columns, split_patterns
+from kerntest.data.columns import check_usable, laid_below, named_columns, split_patterns
 from kerntest.data.condition import as_name
 from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL
+from kerntest.data.gaps import apply_missing, lost_rows
 from kerntest.data.missing import with_gap_level
 from kerntest.errors import DataError, UsageError, counted, either, listed, option, shell_word, suggest
 from kerntest.inference.relabelling.permuted_clusters import exchanged, most_relabellings
@@ -81,7 +82,7 @@ def groups_of(
     apart = [name for name in table.select(reading.apart).names if name not in others]
     used = check_usable(table.select([*others, *apart]))
     if reading.missing == "error":
-        apply_missing(used.take(~column.missing), "error")
+        apply_missing(used.take(~column.missing), "error", beside=[column.take(~column.missing)])
     of_kind, column = column.kind, as_text(column)
     names = [column.levels[code] for code in np.flatnonzero(column.level_counts)]
     names = [names[one] for one in natural_order(names)]

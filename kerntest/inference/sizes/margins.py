@@ -23,7 +23,7 @@ from kerntest.errors import UsageError, option, shown_argument
 from kerntest.kernels.algebra import Normalised
 from kerntest.kernels.base import DensePairs
 from kerntest.kernels.elementary import Dot
-from kerntest.report.results.two_sample_record import Interval, Margin, MinimumEffect
+from kerntest.report.results.two_sample_record import MOST_TIMES_ROWS, Interval, Margin, MinimumEffect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +49,6 @@ POWERS = 6
 SYMMETRIC = 1e-6
 # Halvings of an interval that holds a bound.
 HALVINGS = 60
-# At so many times as many rows at most it is told how many would decide.
-MOST_TIMES_ROWS = 1000.0
 # Below this quantile where distributions are equal, an estimate is unusual: one standard deviation of a normal law.
 USUAL = 0.16
 
@@ -247,7 +245,7 @@ class Law:
                 return law.quantile(margin, alpha) > estimate
             return law.quantile(margin, 1.0 - alpha) < estimate
 
-        low, high = 1.0, MOST_TIMES_ROWS
+        low, high = 1.0, float(MOST_TIMES_ROWS)
         if not decides(high):
             return None
         for _ in range(HALVINGS // 2):

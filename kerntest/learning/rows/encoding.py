@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from kerntest.data.column_types import as_text, decimal_hint, missing_hint, value_problem
-from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, infinity, standardize
+from kerntest.data.columns import EXACT_INTEGERS, arrange, infinity, standardize
 from kerntest.data.facts import lone_values
+from kerntest.data.gaps import apply_missing
 from kerntest.data.missing import GAP, PRESENCE, filled, fillings, presence, presence_name, with_gap_level
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number

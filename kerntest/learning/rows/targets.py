@@ -8,7 +8,8 @@ import numpy as np
 
 from kerntest.data.column_types import as_text, number_text
 from kerntest.data.column_types import column_of as typed_column
-from kerntest.data.columns import EXACT_INTEGERS, apply_missing, check_usable
+from kerntest.data.columns import EXACT_INTEGERS, check_usable
+from kerntest.data.gaps import apply_missing
 from kerntest.data.read import read_table
 from kerntest.data.table import Column, Kind, Table
 from kerntest.data.written_values import is_number

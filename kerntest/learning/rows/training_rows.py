@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import numpy as np
 
 from kerntest.data.column_types import as_written
-from kerntest.data.columns import (
-    apply_missing,
-    check_usable,
-    lost_rows,
-    named_columns,
-    split_patterns,
-    told_of_left_out,
-    units_differ,
-)
+from kerntest.data.columns import check_usable, named_columns, split_patterns, told_of_left_out, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
+from kerntest.data.gaps import apply_missing, lost_rows
 from kerntest.data.missing import check_policy, filled, fillings
 from kerntest.data.read import read_table
 from kerntest.data.table import Column, Table

@@ -5,6 +5,9 @@ from __future__ import annotations
 from kerntest.dataclass import dataclass
 from kerntest.report.results.record import FamilyRecord, Record, StatisticResult
 
+# At so many times as many rows at most it is told how many would decide about a margin.
+MOST_TIMES_ROWS = 20
+
 
 @dataclass(frozen=True)
 class MinimumEffect(Record):
@@ -64,7 +67,7 @@ class Margin(Record):
         "same" if the upper bound is below the margin, "differ" if the lower one is above it, else "undecided".
     rows_to_decide : tuple of int or None
         Where undecided: about how many rows of X and of Y decide, if the estimate of MMD stays as it is; None where those
-        are more than 1,000 times as many.
+        are more than 20 times as many.
     rows_if_equal : tuple of int or None
         Where undecided and the lower bound is 0: the same if there is no difference at all.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerntest.errors import option
+from kerntest.report.results.two_sample_record import MOST_TIMES_ROWS
 from kerntest.report.summaries.words import labelled, number, percent, shortened_kernel, visible
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tu
     # Of the kernel of the interval: the numbers above may be of another one, and need not lie between its ends.
     mmd, effect = (number(value) for value in (interval.mmd, interval.effect_size))
     if interval.lower is None or interval.upper is None:
-        why = (
-            "MMD has no standard error"
-            if interval.standard_errors is None
-            else "MMD is too near 0, or rows are too few"
-        )
+        why = "MMD has no standard error" if interval.standard_errors is None else "MMD is too near 0 for so few rows"
         none = f"none: {why}; the p-value holds without one"
         under = f"(that MMD: {mmd} under {visible(shortened_kernel(interval.kernel))}, which is chosen beforehand)"
         return labelled("interval", [none, *([] if interval.kernel == kernel else [under])])
@@ -69,7 +66,7 @@ def rows_to_decide_text(margin: two_sample_record.Margin) -> str:
 
 def _of_each(rows: tuple[int, int] | None) -> str:
     if rows is None:
-        return "hardly any number of rows"
+        return f"not even {MOST_TIMES_ROWS} times as many rows"
     x, y = rows
     return f"some {x:,} rows of each" if x == y else f"some {x:,} and {y:,} rows"
 

@@ -247,7 +247,7 @@ def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable
     return ResultTable(
         (("column", "name"), *((name, "number") for name in numbers), ("X -> Y", "text")),
         tuple(rows),
-        "Each column, the largest effect first:",
+        "Each column, the largest effect first:" if columns[0].effect_size else "Each column, none with an effect:",
         tuple(notes),
         keep="effect",
     )

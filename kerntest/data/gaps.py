@@ -1,0 +1,102 @@
+"""Rows with missing values: refused, with what can be done, or left out, with what that costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.errors import DataError, counted, listed, one_line, option, shown_value, taken_as_value
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from kerntest.data.missing import MissingPolicy
+    from kerntest.data.table import Column, Table
+
+
+def apply_missing(
+    table: Table,
+    policy: MissingPolicy,
+    needed: Collection[str] = (),
+    whole: Collection[str] | None = None,
+    *,
+    beside: Sequence[Column] = (),
+) -> tuple[Table, int]:
+    """Refuse missing values, or leave out the rows that have one, in any column or in those that must be whole.
+
+    Columns that are needed, or stand `beside`, must keep more than one value.
+    """
+    columns = [column for column in table.columns if whole is None or column.name in whole]
+    counts = {column.name: count for column in columns if (count := column.n_missing)}
+    if not counts:
+        return table, 0
+    incomplete = np.any([column.missing for column in columns], axis=0)
+    if policy == "error":
+        parting = [
+            one
+            for one in (*(one for one in table.columns if one.name in needed), *beside)
+            if one.range[0] < one.range[1]
+        ]
+        able = not incomplete.all() and all(np.ptp(one.values[~incomplete]) > 0 for one in parting)
+        raise missing_error(table, counts, int(np.argmax(incomplete)), needed, table.n_rows, able=able)
+    if incomplete.all():
+        raise no_rows_left(table.name, counts, needed)
+    return table.take(~incomplete), int(np.count_nonzero(incomplete))
+
+
+# Missing values that cost more than this share of the rows are told: a report says how many rows are used.
+MANY_LOST = 0.1
+
+
+def lost_rows(
+    table_name: str, dropped: int, n_rows: int, counts: Mapping[str, int], needed: Collection[str] = ()
+) -> list[str]:
+    """Return the warning where missing values cost many rows, and which column costs most."""
+    if dropped <= MANY_LOST * n_rows:
+        return []
+    said = f"{table_name}: {counted(dropped, 'row')} of {n_rows:,} with missing values left out"
+    emptiest = max(counts, key=counts.__getitem__)
+    return [said if emptiest in needed else f"{said}; {option('exclude', [emptiest])} keeps more of them"]
+
+
+def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:
+    """Return the error for a table of which every row has a missing value."""
+    emptiest = max(counts, key=counts.__getitem__)
+    way_out = f"{option('exclude', [emptiest])} leaves that column out"
+    hint = f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out
+    said, where = f"every row of {table_name} has a missing value: {_per_column(counts)}", {"column": emptiest}
+    return DataError(said, hint=hint, code="data.no_rows_left", where={"file": table_name, **where})
+
+
+def missing_error(
+    table: Table, counts: dict[str, int], first_row: int, needed: Collection[str], n_rows: int, *, able: bool = True
+) -> DataError:
+    """Return the error that counts the missing values of so many rows, column by column.
+
+    Where rows without gaps are not `able` to be used, it is no way out to leave the others out.
+    """
+    ways = [f"{option('missing', 'drop')} leaves those rows out"] if able else []
+    empty = [name for name in counts if counts[name] == n_rows]
+    if wanted := next((name for name in empty if name in needed), None):
+        ways = [f"column {wanted!r} is needed and has no values: fill it in"]
+    elif empty:
+        # No row would be left.
+        ways = [f"{option('exclude', empty)} leaves out what has no values"]
+        ways += [f"then {option('missing', 'drop')} rows that miss others"] if len(empty) < len(counts) else []
+    # Leaving other columns out does not help where one that is needed has missing values too.
+    elif counts.keys().isdisjoint(needed):
+        left_out = f"{option('exclude', list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
+        ways.append(f"{option('missing', 'indicator')} keeps them; {left_out}")
+    hint = ", ".join(ways) or "fill them in"
+    if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
+        hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
+    missing = counted(sum(counts.values()), "missing value") + (" (NaN)" if table.format == "array" else "")
+    said = f"{table.name} has {missing}: {_per_column(counts)} (the first in {table.place(first_row)})"
+    where = {**table.where(first_row), "column": next(iter(counts))}
+    return DataError(said, hint=hint, code="data.missing_values", where=where)
+
+
+def _per_column(counts: Mapping[str, int]) -> str:
+    """Return the counts as ``price 10, city 2``."""
+    return listed([f"{one_line(name)} {count:,}" for name, count in counts.items()])
