@@ -47,6 +47,8 @@ SEARCHED_ARRAYS = 6.0
 # By which powers of the rows machines take longer than one of a part of them, least and most; bytes for each entry of the
 # largest system, whose rows may grow with all.
 POWERS, SYSTEM_BYTES = (1.4, 2.4), 24.0
+# And by features.
+FEATURE_POWERS = 0.9, 1.3
 # Calls of numpy of a machine by itself, and of one of many that are solved together; of one of a search, as a share of these.
 CALLS, CALLS_STACKED, CALLS_OF_FIT = 2e4, 200.0, 0.3
 # Rows up to which machines of pairs of classes are solved together.
@@ -144,7 +146,7 @@ def cost_of_machines(
     Of all rows so many are `different`. And of as many folds `again` for probabilities. At most so many costs are `tried`. A `pilot` tells what a part of the rows
     takes, with all tries.
     """
-    n, rows = len(points), np.array(sizes, dtype=np.float64)
+    n, rows, threads = len(points), np.array(sizes, dtype=np.float64), CURRENT.get().engine.threads
     searched_in = (
         "" if folds is None else f", {folds} folds" + (", for a grid of costs and bandwidths" if cells > 1 else "")
     )
@@ -162,10 +164,18 @@ def cost_of_machines(
     calls = {"call": (CALLS_STACKED * few + alone) * (1.0 + CALLS_OF_FIT * searched)}
     if features is not None:
         size, made = _of_features(features, kernel, points)
-        each = added({"product": 1.0 * size**2, "entry": 8.0 * size}, times=float(rows.sum()) * (1.0 + searched))
         fixed, bytes_ = added(added(made, times=2.0 * n), calls), 8.0 * n * size
         step = f"{size:,} features of {n:,} rows{searched_in}"
-        least, hardest = (added(fixed, added(each, times=times)) for times in (1.0, 6.0))
+        each = added({"product": 1.0 * size**2, "entry": 8.0 * size}, times=float(rows.sum()) * (1.0 + searched))
+        machines = [added(each, times=times) for times in (1.0, 6.0)]
+        if pilot is not None:
+            # A machine is fitted on one thread.
+            alone = pilot.seconds * threads / min(threads, len(rows) * max(folds or 1, 1))
+            machines = [
+                {SECOND: alone * float(((rows / pilot.rows) ** power).sum()) * (1.0 + searched)}
+                for power in FEATURE_POWERS
+            ]
+        least, hardest = (added(fixed, own) for own in machines)
         return _cost(method, step, least, hardest, 1.5 * bytes_, 5.0 * bytes_ + _blocks_of_features(float(n) * size))
     values, squares = added(of_values(kernel, points), {"entry": 2.0}), float((rows**2).sum())
     # Scores of the rows, by the machines and by the nearest mean.
@@ -183,7 +193,7 @@ def cost_of_machines(
     least, hardest = (
         added(added(values, times=times), calls, own) for times, own in zip((low, high), fitted, strict=True)
     )
-    largest, threads = float(rows.max(initial=0.0)), CURRENT.get().engine.threads
+    largest = float(rows.max(initial=0.0))
     # Machines of folds are fitted side by side, before or after that of all rows.
     beside = [(min(threads, some), 1.0 - 1.0 / some) for some in refitted]
     single = kernel is not None and isinstance(points, Points) and matrix_of(kernel, points).single

@@ -28,6 +28,7 @@ from kerntest.learning.solvers import problem as problems
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.pairs import solve_indefinite
 from kerntest.learning.solvers.problem import Problem
+from kerntest.matrices.factor import pivoted_factor
 from kerntest.matrices.matrix import GivenMatrix
 
 
@@ -337,6 +338,33 @@ def test_rows_that_are_all_at_their_bounds_do_not_go_to_and_fro():
     X, y = np.random.default_rng(8).normal(size=(63, 20)), np.where(np.arange(63) < 31, 1.0, -1.0)
     # Some 50 systems; 290 where a row that was freed because none was is taken for a change.
     assert checked(gaussian(X, 1 / 40), classification(y, 0.03)).iterations < 150
+
+
+@pytest.mark.parametrize(("d", "C"), [(1, 1.0), (1, 100.0), (2, 1.0)])
+def test_a_small_class_that_nothing_tells_apart_takes_few_systems(d, C, monkeypatch):
+    # Nearly all rows of the other class are at the margin, and very many functions of them are as good.
+    rng, sizes, square = np.random.default_rng(0), list[int](), GivenMatrix.square
+    matrix, problem = (
+        GivenMatrix(dense(gaussian(rng.normal(size=(2000, d)), 0.5))),
+        classification(np.where(rng.random(2000) < 0.1, -1, 1), C),
+    )
+    monkeypatch.setattr(
+        GivenMatrix, "square", lambda self, rows, *more: sizes.append(len(rows)) or square(self, rows, *more)
+    )
+    assert checked(matrix, problem).iterations < 120
+    # More than a thousand systems, many of all these rows, where rounding or a ridge about 0 decides which are free.
+    assert max(sizes) < 1000
+
+
+@pytest.mark.parametrize("ridge", [1e-2, 1e-4, 1e-6])
+def test_a_system_of_a_factor_is_solved_to_far_less_than_its_ridge(ridge):
+    x, signs = np.random.default_rng(1).normal(size=(3000, 1)), np.where(np.arange(3000) < 300, -1.0, 1.0)
+    # Exact but for rounding, with some 20 columns.
+    G = pivoted_factor(gaussian(x, 0.5), 1e-12, 100, np.arange(400))
+    system = problems.FactorSystem(G, classification(signs, 1.0), problems.Counter())
+    free, upper = np.flatnonzero(signs > 0), signs < 0
+    beta, f, b = system.target(free, upper, np.full(len(free), ridge), signs)
+    np.testing.assert_allclose((f + ridge * beta + b)[free], 1.0, rtol=0, atol=1e-3 * ridge)
 
 
 def test_the_intercept_is_the_middle_of_its_interval_where_no_row_is_free():

@@ -8,6 +8,7 @@ join and the same is done again; as rows only join, and each turn is optimal ove
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,8 @@ from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_se
 from kerntest.learning.solvers.pairs import carried_on
 from kerntest.learning.solvers.positive import solve_positive
 from kerntest.learning.solvers.problem import Problem, Solution
+from kerntest.matrices.factor import pivoted_factor
+from kerntest.matrices.matrix import FactorMatrix, Repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +43,11 @@ AGAIN_WIDTH, AGAIN_RIDGE = 0.01, 1e-3
 # Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor
 # of equal rows keeps no more digits of a smaller one than rounding leaves.
 LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
+# Rows by which the pivots of a factor are chosen first, one in how many it may have columns, and by how much of what margins may
+# be violated it may change outputs.
+SAMPLED, FACTOR_COLUMNS, FACTOR_SHARE = 400, 4, 0.1
+# The ridge about the last coefficients, as a share of the largest diagonal entry; by how much it changes; the largest.
+NEARNESS, NEARER, FARTHEST = 1e-3, 0.1, 10.0
 # Bytes for each entry of the matrix of the free rows: itself, and its factor.
 ENTRY_BYTES = 24
 
@@ -53,6 +61,9 @@ class Finish:
         self.matrix, self.problem, self.counter = matrix, problem, counter
         self.tolerance, self.kept_bytes, self.largest = tolerance, kept_bytes, float(problem.costs.max())
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        self.first_nearness = NEARNESS * diagonal
+        # The factor of so many rows: rows only join.
+        self._kept: tuple[int, Array | None] = 0, None
         self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
 
     def certified(self, guess: Point, width: float, exact: bool) -> Solution:
@@ -64,7 +75,7 @@ class Finish:
         problem, working, upper, turns, idle = self.problem, guess.sets.free.copy(), guess.sets.upper, 0, 0
         few = np.count_nonzero(working) <= REFINED_ROWS
         self.refinements, self.share = (REFINEMENTS, FIRST_SHARE) if few else (0, RIDGE_SHARE)
-        self.wrong, self.violation = 0, 0.1 * self.tolerance
+        self.wrong, self.violation, self.nearness = 0, 0.1 * self.tolerance, self.first_nearness
         beta, f, best = problem.feasible(guess.coefficients), None, None
         if exact:
             change = beta - guess.coefficients
@@ -72,12 +83,13 @@ class Finish:
             best = self._certified(beta, f, guess.method)
         while best is None or not best.converged:
             rows = np.flatnonzero(working)
-            if turns == TURNS or ENTRY_BYTES * len(rows) ** 2 > self.kept_bytes:
+            factor = self._factor(rows) if len(rows) > REFINED_ROWS else None
+            if turns == TURNS or (factor is None and ENTRY_BYTES * len(rows) ** 2 > self.kept_bytes):
                 break
             turns += 1
             try:
                 b = guess.intercept if best is None else best.intercept
-                beta, f = self._turn(rows, upper, beta, f, b=b, width=width)
+                beta, f = self._turn(rows, upper, beta, f, b=b, width=width, factor=factor)
             except LinAlgError:
                 if best is None:
                     raise
@@ -108,7 +120,15 @@ class Finish:
         return best or self._certified(beta, self.matrix.outputs(beta), guess.method + ", unfinished")
 
     def _turn(
-        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, *, b: float, width: float
+        self,
+        rows: NDArray[np.intp],
+        upper: NDArray[np.bool_],
+        beta: Array,
+        f: Array | None,
+        *,
+        b: float,
+        width: float,
+        factor: Array | None,
     ) -> tuple[Array, Array]:
         """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
         problem, fixed = self.problem, beta.copy()
@@ -120,18 +140,35 @@ class Finish:
         if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
             # Coefficients of these rows cannot have the right sum within their bounds.
             return beta, self.matrix.outputs(beta)
-        K = self.matrix.square(rows)
         given = self.matrix.outputs(fixed) if f is None else f + self.matrix.outputs(fixed - beta)
         part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * given[rows], wanted)
         inside = fixed.copy()
         if len(rows):
-            inside[rows] = self._solved(K, part, beta[rows], b=b, width=width)
+            if factor is None:
+                system = systems.DenseSystem(self.matrix.square(rows), part, self.counter)
+                inside[rows] = self._solved(system, beta[rows], b=b, width=width)
+            else:
+                inside[rows] = self._nearby(
+                    systems.FactorSystem(factor, part, self.counter), beta[rows], b=b, width=width
+                )
         new = problem.feasible(inside)
         return new, given + self.matrix.outputs(new - fixed)
 
-    def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
+    def _factor(self, rows: NDArray[np.intp]) -> Array | None:
+        """Return G with K = G G' for some rows but for rounding, None where it has many columns."""
+        most = len(rows) // FACTOR_COLUMNS
+        if isinstance(self.matrix, FactorMatrix):
+            return self.matrix.columns[rows] if self.matrix.columns.shape[1] <= most else None
+        if self._kept[0] != len(rows):
+            error = self.violation * FACTOR_SHARE / float(self.problem.costs[rows].sum())
+            sample = np.linspace(0, len(rows) - 1, SAMPLED, dtype=np.intp)
+            factor = pivoted_factor(Repeated(self.matrix, rows), max(error, self.least_ridge), most, sample)
+            self._kept = len(rows), factor
+        return self._kept[1]
+
+    def _solved(self, system: systems.DenseSystem, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
-        system, tolerance, a = systems.DenseSystem(K, part, self.counter), self.violation, part.signs * beta
+        part, tolerance, a = system.problem, self.violation, system.problem.signs * beta
         # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
         largest = min(self.largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or self.largest)
         ridge = max(self.share * self.tolerance / largest, self.least_ridge)
@@ -141,7 +178,7 @@ class Finish:
             point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
             if not point.reached:
                 # Rows that lie next to one another change sides by turns in systems; pairs of them do not.
-                settled, near = carried_on(K, part, beta, tolerance=max(tolerance, 1e-5))
+                settled, near = carried_on(system.K, part, beta, tolerance=max(tolerance, 1e-5))
                 if near:
                     a = part.signs * settled
                     sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
@@ -149,17 +186,34 @@ class Finish:
                     if not point.reached:
                         return settled
         if point is None or not point.reached:
-            finish = ridge, tolerance
-            point = newton(
-                system,
-                beta,
-                K @ beta,
-                b,
-                start=width or max(AGAIN_WIDTH, AGAIN_RIDGE * largest),
-                steps=200,
-                finish=finish,
-            )
+            start = width or max(AGAIN_WIDTH, AGAIN_RIDGE * largest)
+            point = self._newton(system, beta, b, start, ridge)
         return self._refined(system, point.coefficients, ridge)
+
+    def _newton(self, system: systems.System, beta: Array, b: float, start: float, ridge: float) -> Point:
+        """Return the point that Newton's method leads to from a width on."""
+        return newton(system, beta, system.outputs(beta), b, start=start, steps=200, finish=(ridge, self.violation))
+
+    def _nearby(self, system: systems.FactorSystem, beta: Array, *, b: float, width: float) -> Array:
+        """Return coefficients that solve a problem with a ridge about the last ones, which leaves nothing behind where they settle.
+
+        The proximal point method; see Rockafellar (1976). The ridge grows until the active set method gets there.
+        """
+        part, failed = system.problem, False
+        if width:
+            beta = self._newton(system, beta, b, width, self.nearness).coefficients
+        a = np.clip(part.signs * beta, 0.0, part.costs)
+        while True:
+            near = system.at(replace(part, margins=part.margins + self.nearness * a))
+            sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
+            falling = Falling(self.nearness, self.nearness, 1.0, self.violation)
+            point, _ = active_set(near, sets, falling, patience=PATIENCE)
+            self.counter.used += near.counter.used
+            failed |= not point.reached
+            if point.reached or self.nearness > FARTHEST * float(system.reach.max()):
+                self.nearness *= 1.0 if failed else NEARER
+                return point.coefficients
+            self.nearness /= NEARER
 
     def _refined(self, system: systems.DenseSystem, beta: Array, ridge: float) -> Array:
         """Return coefficients with the same sets, freed of what the ridge and rounding have done to them.

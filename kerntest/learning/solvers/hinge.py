@@ -27,7 +27,7 @@ from scipy.linalg import lapack
 
 from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
-from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, RIDGE_SHARE, Finish, gap_of
+from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, REFINED_ROWS, RIDGE_SHARE, Finish, gap_of
 from kerntest.learning.solvers.pairs import descend, filled
 from kerntest.matrices.factor import pivoted_factor
 from kerntest.matrices.matrix import FactorMatrix
@@ -304,7 +304,14 @@ class _Solver:
     def all_at_once(self, system: System, method: str) -> Guess:
         """Return a guess by Newton's method over all rows from the widest band on."""
         zero, start = np.zeros(self.n), max(1.0, 0.01 * self.largest)
-        return replace(newton(system, zero, zero, 0.0, start=start, finish=self.exact), method=method), 0.0, True
+        if isinstance(system, systems.FactorSystem):
+            point = newton(system, zero, zero, 0.0, start=start, end=FACTOR_WIDTH)
+            if not _crowded(system, point):
+                f, b = point.outputs, point.intercept
+                point = newton(system, point.coefficients, f, b, start=FACTOR_WIDTH, finish=self.exact)
+        else:
+            point = newton(system, zero, zero, 0.0, start=start, finish=self.exact)
+        return replace(point, method=method), 0.0, True
 
     def _first(self, K: Array, problem: Problem, *, full: bool, last: bool) -> Point:
         """Return the solution of a dense problem, exact if it is the last one."""
@@ -405,10 +412,9 @@ class _Solver:
         """Return a guess from the last width: the rows next to the margin are still to be solved, if there is room."""
         slack = system.problem.slack(point.outputs, point.intercept)
         free, upper, method = np.abs(slack) < REACH * width, slack >= REACH * width, point.method
-        crowded = (
-            isinstance(system, systems.FactorSystem) and np.count_nonzero(point.sets.free) > CROWDED * system.G.shape[1]
-        )
-        if self.large or crowded or np.count_nonzero(free) ** 2 * ENTRY_BYTES > self.kept_bytes:
+        if _crowded(system, point):
+            free, upper, width = point.sets.free, point.sets.upper, 0.0
+        elif self.large or np.count_nonzero(free) ** 2 * ENTRY_BYTES > self.kept_bytes:
             f, b = point.outputs, point.intercept
             point = newton(system, point.coefficients, f, b, start=width, finish=self.rough)
             width = 0.0
@@ -439,6 +445,12 @@ class _Solver:
             return systems.DenseSystem(self.matrix.square(members), part, self.counter)
         dtype = np.float32 if single else np.float64
         return systems.CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
+
+
+def _crowded(system: System, point: Point) -> bool:
+    """Say whether so many rows of a factor lie at the margin that a function of its columns decides few of them."""
+    free = int(np.count_nonzero(point.sets.free))
+    return isinstance(system, systems.FactorSystem) and free > max(CROWDED * len(system.product), REFINED_ROWS)
 
 
 def _width(largest: float) -> float:
