@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kerntest.engines.plan import added
 from kerntest.inference.explain import cross_covariance
-from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
+from kerntest.inference.nulls.moments import CUBES_PER_ROW, EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.designs import BLOCKS
 from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_BLOCKS, TOGETHER_ROWS, kernels_together
 from kerntest.inference.screens import leftover
-from kerntest.inference.statistic import UNITS
+from kerntest.inference.statistic import CORRELATIONS_PER_ROW, UNITS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Gaussian
@@ -25,7 +26,7 @@ from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, TOLERA
 from kerntest.matrices.passes import HELD_ENTRIES, kept_together, plan_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kerntest.engines.engine import Engine
     from kerntest.engines.plan import Work
@@ -49,6 +50,10 @@ NEEDED = 0.65
 # Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 150.0, 50.0, 1500.0, 8.0
+# Lines of many matrices: steps over their transforms to lie by frequency, and what products for each frequency take.
+TURNED, MULTIPLIED = 1.0, 4.0
+# Steps over the entries of a factor, for each of its columns, while cubes of the entries of its matrix are summed.
+CUBED_ENTRIES = 8.0
 # The same of the relabellings of a stratum for each kernel.
 CALLS_OF_STRATUM = 500.0
 # Steps over the entries of relabellings that are drawn, of their labels for each kernel, and of tiles of blocks of
@@ -64,7 +69,7 @@ TILE_BYTES = 2**24
 # So many more tiles are held where values are products of those of numbers and of categories.
 FACTORS_OF_TILE = 4
 # The same of blocks of many matrices, in bytes for each entry.
-STACKED_BYTES = 24.0
+STACKED_BYTES = 18.0
 # A piece of a file, and each of its columns.
 PIECE_BYTES, COLUMN_BYTES = 75 * 10**6, 3 * 10**6
 
@@ -151,12 +156,14 @@ def step_of_test(
 
 
 def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
-    """Return what an incomplete Cholesky factor of so many columns takes; of a sum each term has its own."""
-    count, entries = len(terms(kernel)), len(points) * rank
-    values = added(work_of_values([kernel], points), {"product": rank}, times=entries / count)
-    # A sample of the rows tells whether there is one.
-    looked = added({"exp": factor.SAMPLED**2, "product": factor.SAMPLED**2 * 300.0, "call": 3000.0}, times=float(count))
-    return added(values, looked, {"entry": 2.0 * entries, "call": CALLS_OF_COLUMN * rank})
+    """Return what an incomplete Cholesky factor of so many columns takes, or to find none; of a sum each term has its own."""
+    count, columns = len(terms(kernel)), rank if math.isfinite(rank) else float(factor.FIRST_COLUMNS)
+    entries = len(points) * columns
+    values = added(work_of_values([kernel], points), {"product": columns}, times=entries / count)
+    # Beyond the columns that are tried first a sample of the rows tells whether there is one.
+    looked = {"exp": factor.SAMPLED**2, "product": factor.SAMPLED**2 * 300.0, "call": 3000.0}
+    looked = added(looked, times=float(count) if rank / count > factor.FIRST_COLUMNS else 0.0)
+    return added(values, looked, {"entry": 2.0 * entries, "call": CALLS_OF_COLUMN * columns})
 
 
 def _blocks(
@@ -335,29 +342,65 @@ def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: St
     return Step(what, lambda _: bytes_, low, high)
 
 
-def work_of_pairs(n: int, columns: int, pairs: int, orders: int, *, target: bool, sets: int = 1) -> Work:
-    """Return what a screen of pairs of columns takes: those over the same rows in squares, those over rows of their own alone."""
-    entries, alone = float(n) ** 2 / 2, min(pairs, sets - 1)
-    # Of a square of many columns those of each part are done once for every part before and after.
-    shared, parts = pairs > alone, -(-columns // TOGETHER)
-    lines = (
-        shared * (1.0 + orders * columns if target else (1 + orders) * columns * (parts + 1) / 2) + (1 + orders) * alone
-    )
-    transformed = shifts.transform_work(shifts.circle_length(n))
-    line = {"product": 3.0, "exp": 1.0, "entry": 3.0 + LINED_ENTRIES, "fft": transformed}
-    thin = {"exp": n * USUAL_RANK, "product": n * USUAL_RANK**2, "call": CALLS_OF_COLUMN * USUAL_RANK}
+class Screened(NamedTuple):
+    """A column of a screen: its rows, its kernel, about how many columns its matrix has as a product of few, and how often it is made."""
+
+    points: Points
+    kernel: Kernel
+    rank: float
+    times: int
+
+
+def by_factors(ranks: Mapping[int, float], pairs: Sequence[Pair], n: int) -> bool:
+    """Return whether pairs over the same rows go by correlations of factors: where all do, and that costs less than lags."""
+    needed = sum(ranks[a] * ranks[b] for a, b in pairs)
+    return needed <= CORRELATIONS_PER_ROW * n * len({*chain(*pairs)}) / 2
+
+
+def work_of_pairs(n: int, columns: Mapping[int, Screened], squares: Sequence[Sequence[Pair]], orders: int) -> Work:
+    """Return what a screen of pairs of columns takes, which are tested together in squares."""
+    entries, transformed = float(n) ** 2 / 2, shifts.transform_work(shifts.circle_length(n))
+    ranks = {place: column.rank for place, column in columns.items()}
+    values = {place: work_of_values([column.kernel], column.points) for place, column in columns.items()}
+    works = [
+        added(_matrix_of_screen(n, column, values[place]), times=column.times) for place, column in columns.items()
+    ]
     sorting = ENTRIES_OF_PAIR * n * math.log2(max(n, 2))
-    pair = {
-        "call": CALLS_OF_PAIR,
-        "entry": sorting,
-        "fft": 2.0 * transformed * orders * n,
-        "product": 8.0 * entries * orders,
-    }
-    return added(
-        added(line, times=entries * lines),
-        added(thin, times=float(columns + 2 * alone)),
-        added(pair, times=float(pairs)),
-    )
+    pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * transformed * orders * n}
+    works.append(added(pair, times=float(sum(map(len, squares)))))
+    for pairs in squares:
+        if by_factors(ranks, pairs, n):
+            correlations = NEEDED * sum(ranks[a] * ranks[b] for a, b in pairs)
+            sides = sum(ranks[a] + orders * ranks[b] for a, b in pairs)
+            works.append(added({"fft": transformed, "entry": 3.0}, times=correlations * orders * n))
+            works.append(added({"fft": transformed, "gather": 3.0}, times=sides * n))
+            continue
+        left, right = ({*side} for side in zip(*pairs, strict=True))
+        matrices = len(right) * orders
+        stacked = min(len(left), matrices) >= shifts.MANY
+        line = {"entry": LINED_ENTRIES, "fft": transformed, "gather": TURNED if stacked else 0.0}
+        times = [(place, 1) for place in left] + [(place, orders) for place in right]
+        works += [added(values[place], line, times=count * entries) for place, count in times]
+        each = (
+            {"product": MULTIPLIED * len(left) * matrices}
+            if stacked
+            else {"entry": PAIRED_ENTRIES * len(pairs) * orders}
+        )
+        works.append(added(each, times=entries))
+    return added(*works)
+
+
+def _matrix_of_screen(n: int, column: Screened, value: Work) -> Work:
+    """Return what the factor of a column, if it has one, and the invariants of its centring take."""
+    entries, rank = float(n) ** 2 / 2, column.rank
+    found = _factor(rank, column.kernel, column.points)
+    if math.isfinite(rank):
+        found = added(found, {"product": 4.0 * n * rank**2, "spectrum": rank**3})
+        if rank**3 <= CUBES_PER_ROW * n:
+            return added(found, {"product": n * rank**3 / 3, "entry": CUBED_ENTRIES * n * rank**2, "call": 10.0 * rank})
+    probes = n if n <= EXACT_TRACE_ROWS else 5 * PROBES
+    swept = added(value, {"entry": SWEPT_ENTRIES}, times=SWEEPS * entries)
+    return added(found, swept, {"product": 2.0 * probes * entries})
 
 
 def work_of_selection(n: int, candidates: int, steps: int, orders: int) -> Work:

@@ -300,16 +300,20 @@ def test_screens_are_counted_by_their_pairs_steps_and_groups(counted):
     few, many = (
         certain(counted("call", lambda count=count: kerntest.hsic_pairs(table(300, count)))) for count in (4, 8)
     )
-    assert (many - few) == pytest.approx((28 - 6) * 1500 + 4 * 150 * 30)
+    # Of each pair, and of some twenty columns of each factor.
+    assert (many - few) == pytest.approx((28 - 6) * 1500 + 4 * (150 + 10) * 20, rel=0.05)
     with_gaps = table(300, 4)
     with_gaps.iloc[0, 0] = np.nan
     alone = certain(counted("fft", lambda: kerntest.hsic_pairs(with_gaps)))
     together = certain(counted("fft", lambda: kerntest.hsic_pairs(table(300, 4))))
-    # Four orders of 300 rows on one side of the square of all pairs, and one on the other.
+    # Four orders of 300 rows of the three columns that come second in a pair, and one of the three that come first.
     each = transform_work(300)
-    assert together == pytest.approx(each * (5 * 4 * 300**2 / 2 + 6 * 2 * 4 * 300))
-    # Each of the three pairs with the column that has a gap has rows of its own.
-    assert alone - together == pytest.approx(each * 3 * 5 * 300**2 / 2)
+    assert together == pytest.approx(each * ((3 + 3 * 4) * 300**2 / 2 + 6 * 2 * 4 * 300))
+    # Each of the three pairs with the column that has a gap has rows of its own; the others have two columns on a side.
+    assert alone - together == pytest.approx(each * (3 * 5 - 1 - 4) * 300**2 / 2)
+    # Of many rows of few different values no lines are made.
+    levels = pd.DataFrame(np.random.default_rng(0).integers(0, 5, (20_000, 4))).add_prefix("c")
+    assert certain(counted("fft", lambda: kerntest.hsic_pairs(levels))) < 300 * 20_000 * transform_work(20_000)
     one, two = (certain(counted("call", lambda k=k: kerntest.hsic_select(table(300, 5), "c0", k))) for k in (1, 2))
     assert (one, two) == (300 * 4, pytest.approx(300 * 4 + 3 * (300 + 150 * 60)))
     groups = [certain(counted("gather", lambda g=g: kerntest.hsic_joint(table(99, 4), g))) for g in ("c0,c1,c2", "c*")]

@@ -177,10 +177,7 @@ def screen(
         return []
     n = len(sides[0][0])
     circle, orders = cyclic_orders(n, options.permutations, options.seed)
-    together = max(1, min(TOGETHER, int(np.sqrt(HELD_NUMBERS / (len(orders) * circle)))))
-    squares: dict[tuple[int, int], list[int]] = {}
-    for index, (a, b) in enumerate(pairs):
-        squares.setdefault((a // together, b // together), []).append(index)
+    squares = in_squares(pairs, len(orders) * circle)
     told = progress or (lambda _done, _all: None)
     steps, matrices = SIDE_IN_PAIRS * len(sides) + len(pairs), []
     for points, kernel in sides:
@@ -211,7 +208,7 @@ def screen(
             yield effects[f][g], values[f, g].ravel()
 
     found: dict[int, tuple[dict[str, Any], Array | None]] = {}
-    for members in squares.values():
+    for members in squares:
         both = [(matrices[pairs[index][0]], matrices[pairs[index][1]]) for index in members]
         for index, (x, y), (effect, sums) in zip(members, both, measured(both), strict=True):
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
@@ -227,6 +224,17 @@ def screen(
             found[index] = record, scores(sums[None], np.array([tolerance]))[0][0] if keep else None
         told(steps - len(pairs) + len(found), steps)
     return [found[index] for index in range(len(pairs))]
+
+
+def in_squares(pairs: Sequence[tuple[int, int]], relabellings: int) -> list[list[int]]:
+    """Return the places of pairs of two parts of the columns, which are tested together."""
+    together, squares = (
+        max(1, min(TOGETHER, int(np.sqrt(HELD_NUMBERS / relabellings)))),
+        dict[tuple[int, int], list[int]](),
+    )
+    for index, (a, b) in enumerate(pairs):
+        squares.setdefault((a // together, b // together), []).append(index)
+    return list(squares.values())
 
 
 # p-values adjusted for the number of tests

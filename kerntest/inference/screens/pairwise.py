@@ -8,8 +8,9 @@ test finds a dependence and they are near 0, it is of another kind.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,10 +31,17 @@ from kerntest.inference.explain.pictures import BARS_DRAWN, Files, draw_effects
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.screens.correlations import correlations
-from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
+from kerntest.inference.screens.many_pairs import (
+    PROCEDURES,
+    Correction,
+    Screen,
+    adjusted,
+    in_squares,
+    screen,
+    step_down,
+)
 from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
-from kerntest.inference.statistic import CORRELATIONS_PER_ROW
-from kerntest.inference.work_of_tests import TOGETHER, USUAL_RANK, held_by_stacks, work_of_pairs
+from kerntest.inference.work_of_tests import Screened, by_factors, held_by_stacks, work_of_pairs
 from kerntest.matrices.factor import MOST_COLUMNS, TOLERANCE, expected_rank
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
@@ -59,6 +67,8 @@ if TYPE_CHECKING:
 
 # From so many sets of rows, sets are tested side by side.
 MANY_SETS = 4
+# Of so many columns a plan looks at each, of more at some of them.
+LOOKED = 24
 # Steps of progress in one set.
 STEPS = 1000
 # The best order of the leaves of a tree takes the cube of their number.
@@ -171,20 +181,23 @@ def hsic_pairs(
     shared = _Pairs(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
     target = shared.choose(target)
     usable, pairs, n = shared.columns, shared.pairs, shared.n
+    circle = circle_length(n)
+    orders = orders_needed(permutations, circle)
+    looked = shared.looked() if count_wanted(n) else {}
+    squares = shared.squares(orders * circle)
+    factored = [by_factors({place: one.rank for place, one in looked.items()}, some, n) for some in squares if looked]
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
     stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
-    # Of more columns each square goes its own way.
-    ranks = shared.ranks() if (target is not None or len(usable) <= TOGETHER) and count_wanted(n) else {}
-    orders = orders_needed(permutations, circle_length(n))
+    ranks = sorted(one.rank for one in looked.values() if math.isfinite(one.rank))
     # Of factors that are correlated both are there in the order of the rows, transposed and transformed.
-    transformed = sum(3.0 * orders * rank for rank in sorted(ranks.values())[-2:])
+    transformed = sum(3.0 * orders * rank for rank in ranks[-2:]) if any(factored) else 0.0
     shared.plan(
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
-        8.0 * n * (kept + (sum(ranks.values()) + transformed if ranks else USUAL_RANK * len(usable)))
-        + (0.0 if ranks else held_by_stacks(n, stacked, shared.engine)),
-        work_of_pairs(n, len(usable), len(pairs), orders, target=target is not None, sets=shared.sets()),
+        8.0 * n * (kept + sum(ranks) + transformed)
+        + (0.0 if all(factored) else held_by_stacks(n, stacked, shared.engine)),
+        work_of_pairs(n, looked, squares, orders) if looked else {},
     )
     effects = _corrected(shared.tested(progress), correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
@@ -290,24 +303,30 @@ class _Pairs(Screen):
             )
         return target
 
-    def sets(self) -> int:
-        """Return over about how many sets of rows pairs are tested: that without missing values, and of each other pair its own."""
+    @cached_property
+    def apart(self) -> list[tuple[int, int]]:
+        """The pairs with missing values, each of which has about rows of its own."""
         whole = [not column.missing.any() for column in self.columns]
-        return 1 + sum(not (whole[a] and whole[b]) for a, b in self.pairs)
+        return [(a, b) for a, b in self.pairs if not (whole[a] and whole[b])]
 
-    def ranks(self) -> dict[int, float]:
-        """Return about how many columns the matrices of the columns have as products of few; none where not all pairs go by these."""
-        found = dict[int, float]()
-        # The target first: it takes part in all.
-        for place in sorted({*chain(*self.pairs)}, key=lambda one: self.columns[one].name != self.target):
-            column = self.columns[place].take(~self.columns[place].missing)
+    def squares(self, relabellings: int) -> list[list[tuple[int, int]]]:
+        """Return the pairs that are tested together: those without missing values, and each of the others alone."""
+        alone = {*self.apart}
+        whole = [pair for pair in self.pairs if pair not in alone]
+        return [[whole[index] for index in some] for some in in_squares(whole, relabellings)] + [
+            [one] for one in self.apart
+        ]
+
+    def looked(self) -> dict[int, Screened]:
+        """Return what a plan knows of each column; of many one that was looked at stands for those after it."""
+        places, alone = sorted({*chain(*self.pairs)}), Counter(chain(*self.apart))
+        step, found = -(-len(places) // LOOKED), dict[int, Screened]()
+        for start in range(0, len(places), step):
+            column = self.columns[places[start]].take(~self.columns[places[start]].missing)
             points, kernel = self._side(laid_below(column), len(column.values))
-            most = MOST_COLUMNS * math.sqrt(len(points))
-            found[place] = expected_rank(kernel, points, TOLERANCE, most)[1]
-            if np.isinf(found[place]):
-                return {}
-        needed = sum(found[a] * found[b] for a, b in self.pairs)
-        return found if needed <= CORRELATIONS_PER_ROW * self.n * len(found) / 2 else {}
+            rank = expected_rank(kernel, points, TOLERANCE, MOST_COLUMNS * math.sqrt(len(points)))[1]
+            found |= {place: Screened(points, kernel, rank, 1 + alone[place]) for place in places[start : start + step]}
+        return found
 
     def tested(self, progress: Progress | None) -> list[Tested]:
         """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""
