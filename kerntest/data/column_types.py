@@ -415,7 +415,7 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
 # What Arrow holds.
 
 BOOLEAN_LEVELS = ("false", "true")
-_TICKS_PER_DAY = {"day": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+_TICKS_PER_DAY = {"day": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6}
 
 
 # Arrow's own `to_numpy` imports pandas, which takes 0.3 s.
@@ -487,9 +487,13 @@ def _plain(name: str, data: Any) -> Column | None:
         return None
     letter = "u" if types.is_unsigned_integer(kind) else "f" if types.is_floating(kind) else "i"
     dtype = f"{letter}{kind.bit_width // 8}"
-    values = _joined((_fixed_width(chunk, dtype) for chunk in data.chunks), np.float64)
+    ticks, unit = (_fixed_width(chunk, dtype) for chunk in data.chunks), getattr(kind, "unit", "ms")
+    if unit == "ns" and (is_date or hours):
+        # Nanoseconds since 1970 are no float64, but microseconds are: as a file with these has them.
+        ticks, unit = (chunk // 1000 + chunk % 1000 / 1000 for chunk in ticks), "us"
+    values = _joined(ticks, np.float64)
     if is_date or hours:
-        values /= _TICKS_PER_DAY["day" if types.is_date32(kind) else getattr(kind, "unit", "ms")] / (24 if hours else 1)
+        values /= _TICKS_PER_DAY["day" if types.is_date32(kind) else unit] / (24 if hours else 1)
     values[_joined(map(_missing, data.chunks), bool)] = np.nan
     return Column(name, "date" if is_date else "number", values, written=hours)
 

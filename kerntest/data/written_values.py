@@ -65,7 +65,11 @@ _SPAN = re.compile(
     r"(?:(?P<s>\d+(?:\.\d+)?)\s?s(?:ec(?:ond)?s?)?)?)\s*",
     re.ASCII,
 )
-_PARTS = {"d": 24.0, "H": 1.0, "M": 1 / 60, "S": 1 / 3600, "h": 1.0, "m": 1 / 60, "s": 1 / 3600}
+_SECOND = 10**9
+_HOUR = 3600 * _SECOND
+_DAY = 24 * _HOUR
+# Nanoseconds of its parts.
+_PARTS = {"d": _DAY, "H": _HOUR, "M": 60 * _SECOND, "S": _SECOND, "h": _HOUR, "m": 60 * _SECOND, "s": _SECOND}
 _LATER = rf"(?:[ T]+{_CLOCK})?\s*"
 _LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
 _FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
@@ -161,20 +165,22 @@ def _percent(pattern: re.Pattern[str], text: str) -> float | None:
     return None if found is None else float(found[1].replace(",", "."))
 
 
-def _hours(hour: str, minute: str, second: str | None, half: str | None) -> float | None:
-    """Return the hours since midnight of a time of day."""
+# Whole nanoseconds are divided once, as those of typed files are: the same value is the same number.
+def _clock(hour: str, minute: str, second: str | None, half: str | None) -> int | None:
+    """Return the nanoseconds since midnight of a time of day."""
     whole = int(hour)
     if half is not None:
         if not 1 <= whole <= 12:
             return None
         whole = whole % 12 + 12 * (half in "pP")
-    return None if whole > 23 else whole + int(minute) / 60 + float(second or 0) / 3600
+    return None if whole > 23 else whole * _HOUR + int(minute) * 60 * _SECOND + round(float(second or 0) * _SECOND)
 
 
 def _time(text: str) -> float | None:
     """Return a time of day in hours."""
     found = _TIME.fullmatch(text)
-    return None if found is None else _hours(*found.groups())
+    since_midnight = None if found is None else _clock(*found.groups())
+    return None if since_midnight is None else since_midnight / _HOUR
 
 
 def _duration(text: str) -> float | None:
@@ -182,13 +188,13 @@ def _duration(text: str) -> float | None:
     found = _SPAN.fullmatch(text)
     if found is None or (found["H"] and not found["d"]):
         return None
-    hours = {part: float(found[part]) * size for part, size in _PARTS.items() if found[part]}
-    sign = -1.0 if found["sign"] == "-" else 1.0
+    parts = {part: round(float(found[part]) * size) for part, size in _PARTS.items() if found[part]}
+    sign = -1 if found["sign"] == "-" else 1
     if found["own"]:
         # As in -1 days +23:00:00.
-        of_days = sign * hours.pop("d")
-        return of_days + (-1.0 if found["own"] == "-" else 1.0) * sum(hours.values())
-    return sign * sum(hours.values()) if hours else None
+        of_days = sign * parts.pop("d")
+        return (of_days + (-1 if found["own"] == "-" else 1) * sum(parts.values())) / _HOUR
+    return sign * sum(parts.values()) / _HOUR if parts else None
 
 
 def _has_parts(text: str) -> bool:
@@ -199,10 +205,11 @@ def _has_parts(text: str) -> bool:
 
 def _days(year: str, month: int, day: str, clock: tuple[str, ...]) -> float | None:
     """Return a date, with the time of day where there is one, in days since 1970-01-01."""
-    hours = _hours(*clock) if clock[0] else 0.0
+    since_midnight = _clock(*clock) if clock[0] else 0
     full = int(year) if len(year) > 2 else int(year) + (1900 if int(year) >= _PIVOT else 2000)
     try:
-        return None if hours is None else date(full, month, int(day)).toordinal() - _EPOCH + hours / 24
+        whole = (date(full, month, int(day)).toordinal() - _EPOCH) * _DAY
+        return None if since_midnight is None else (whole + since_midnight) / _DAY
     except ValueError:
         return None
 

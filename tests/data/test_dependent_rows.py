@@ -139,6 +139,24 @@ def test_every_command_tells_cases():
     assert notes["wage"] is None
 
 
+def test_cases_of_two_rows_of_which_some_are_lost_are_told_where_texts_name_them():
+    rng = np.random.default_rng(3)
+    person = np.repeat([f"p{k}" for k in rng.permutation(200)], 2)
+    level = np.repeat(rng.normal(size=200), 2)
+    table = pd.DataFrame(
+        {"person": person, "a": level + 0.5 * rng.normal(size=400), "b": level + 0.5 * rng.normal(size=400)}
+    )
+    for lost in (0, 1, 60):
+        some = table.drop(index=rng.choice(400, lost, replace=False))
+        assert any("cluster='person'" in text for text in hsic_test(some, x_columns="a", y_columns="b").warnings)
+
+
+def test_a_column_of_time_by_its_name_may_count_the_rows():
+    table = prices(0, n=200)
+    for name, told in (("ordinal_date", True), ("Week", True), ("rank", False)):
+        assert bool(in_time(read_table(table.assign(day=range(700, 900)).rename(columns={"day": name})))) == told
+
+
 def prices(seed, start="2020-01-01", n=200):
     """Prices on working days, a random walk."""
     rng = np.random.default_rng(seed)

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Column, Table
 
-# Cases that a column must name at least, and one that is called so, and rows of each on average.
-FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE = 10, 5, 2.0
+# Cases that a column must name at least, and one that is called so, and rows of each on average; where these are texts or it is
+# called so, half of the cases may have lost one of two rows.
+FEWEST_CASES, FEWEST_CALLED, FEWEST_OF_CASE, FEWEST_OF_NAMED = 10, 5, 2.0, 1.5
 # Where a column never changes within a case, so many cases, in whose order it changes such a share of as often as by chance, and
 # so often, at least; texts of so many with so few rows may be cases rather than kinds.
 FEWEST_FIXED, CHANGES, FEWEST_CHANGES, FEW_OF_CASE = 20, 0.5, 3, 20
@@ -48,6 +49,8 @@ CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
     r"|subj|subject|patient|participant|respondent|individual|animal|household)(?:$|[^a-z])"
 )
+# And what one of time is.
+TIME = re.compile(r"(?:^|[^a-z])(?:date|day|week|month|quarter|year|hour|minute|time|timestamp)s?(?:$|[^a-z])")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Rows of a case are alike if chance makes them so with less than this probability, and of what names cases for sure, with
 # less than the second; where nothing else is known of the other side, if cases explain so much;
@@ -258,14 +261,21 @@ def is_called_so(name: str) -> bool:
     return CALLED.search(CAMEL.sub("_", name).lower()) is not None
 
 
+def says_time(name: str) -> bool:
+    """Say whether a name is that of a column of time: ordinal_date, Week."""
+    return TIME.search(CAMEL.sub("_", name).lower()) is not None
+
+
 def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
     """Return the case of each row that names one; None if there are no cases.
 
     And whether it is a text or equal numbers stand together, and whether a text or whole numbers but years, which name cases.
     """
     present = column.values[~column.missing]
-    fewest = FEWEST_CALLED if is_called_so(column.name) else FEWEST_CASES
-    if len(present) < FEWEST_OF_CASE * fewest:
+    called_so = is_called_so(column.name)
+    fewest = FEWEST_CALLED if called_so else FEWEST_CASES
+    rows = FEWEST_OF_NAMED if called_so or column.is_category else FEWEST_OF_CASE
+    if len(present) < rows * fewest:
         return None
     changes = int(np.count_nonzero(present[1:] != present[:-1]))
     names = column.is_category or (column.kind == "number" and bool((present == np.floor(present)).all()))
@@ -278,7 +288,7 @@ def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
     names = names and (column.is_category or not within_years(values))
     # As many say as much as those of one size (Kish 1965): half of the rows may be of none.
     alike = len(present) ** 2 / float(counts @ counts) >= fewest / 2
-    several = alike and fewest <= len(counts) <= len(present) / FEWEST_OF_CASE
+    several = alike and fewest <= len(counts) <= len(present) / rows
     return (levels, together, names) if several and (together or names) else None
 
 

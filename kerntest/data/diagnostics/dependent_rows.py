@@ -19,6 +19,7 @@ from kerntest.data.diagnostics.cases import (
     explained,
     means_of_groups,
     runs,
+    says_time,
     within_years,
 )
 from kerntest.data.diagnostics.misleading import (
@@ -509,7 +510,7 @@ def _is_time(column: Column) -> bool:
     if len(values) < FEWEST_IN_TIME or steps.min() < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
         return False
     # The second half of a table begins its numbers of rows anywhere.
-    even = steps.max() - steps.min() <= 1e-6 * steps.max() and steps.max() != 1
+    even = steps.max() - steps.min() <= 1e-6 * steps.max() and (steps.max() != 1 or says_time(column.name))
     # In few rows even steps may be those of a dose.
     even &= len(values) >= FEWEST_ROWS_IN_SERIES or within_years(values)
     return column.kind == "date" or bool(even) or are_years(values)
