@@ -47,6 +47,8 @@ SEARCHED_ARRAYS = 6.0
 # By which powers of the rows machines take longer than one of a part of them, least and most; bytes for each entry of the
 # largest system, whose rows may grow with all.
 POWERS, SYSTEM_BYTES = (1.4, 2.4), 24.0
+# Of a fit of a search, systems in units of the cube of the rows, of which as many are free as of a part.
+SYSTEMS_OF_FIT = 0.15
 # And by features.
 FEATURE_POWERS = 0.9, 1.3
 # Calls of numpy of a machine by itself, and of one of many that are solved together; of one of a search, as a share of these.
@@ -185,9 +187,16 @@ def cost_of_machines(
     fitted: list[Work] = [{}, {}]
     if pilot is not None:
         low, high = ROUGH * choosing[0] * squares + 1.1 * pairs, 4.0 * ROUGH * choosing[1] * squares + 2.0 * pairs
+        # Machines of folds are fitted side by side; of a search systems may have as large a share of free rows, at narrow
+        # bandwidths of nearly all.
+        free, cubes = pilot.free / pilot.rows, float((rows**3).sum())
         fitted = [
-            {SECOND: pilot.seconds * float(((rows / pilot.rows) ** power).sum()) * (1.0 + refits(power))}
-            for power in POWERS
+            {
+                SECOND: pilot.seconds * (_shared(works, threads) + refits(power) * float(works.sum())),
+                "product": SYSTEMS_OF_FIT * systems * free * cubes,
+            }
+            for power, systems in zip(POWERS, (0.0, choosing[1]), strict=True)
+            for works in [(rows / pilot.rows) ** power]
         ]
     together = 8.0 * (COPIES * float(different) ** 2 * (few > 0) + float(n) ** 2 * (cells > 1))
     least, hardest = (
@@ -216,6 +225,11 @@ def cost_of_machines(
         searching *= min(threads, cells)
         held = max(held[0], searching), max(held[1], 2.0 * searching)
     return _cost(method, f"kernel matrix of {n:,} rows{searched_in}", least, hardest, *held)
+
+
+def _shared(works: Array, threads: int) -> float:
+    """Return the sum of works each of which is done on one thread, or what threads could do until the largest is done."""
+    return max(float(works.sum()), threads * float(works.max(initial=0.0)))
 
 
 def held_by_machine(rows: float, *, pilot: Pilot | None, entry: float, tried: int, beside: int) -> tuple[float, float]:

@@ -345,6 +345,10 @@ def test_machines_of_a_part_of_the_rows_tell_what_one_of_all_takes(counted, monk
     monkeypatch.setattr("kerntest.learning.machines.svm.pilot", lambda *_: Pilot(600, 1.0, 100))
     assert counted("second", run()) == pytest.approx([4**power for power in POWERS])
     assert counted("second", run(features="fourier:20")) == pytest.approx([4**power for power in FEATURE_POWERS])
+    # One machine is found on one thread.
+    assert planned(run(), threads=2).seconds_range == pytest.approx(counted("second", run()))
+    # Systems of a search have as many free rows as those of a part, at most.
+    assert counted("product", run(grid=True))[1] > 20 * 0.1 * 100 / 600 * 2400**3
     folds = counted("second", run(cv=5))
     assert folds == pytest.approx([4**power * (1 + 5 * 0.8**power) for power in POWERS])
 
