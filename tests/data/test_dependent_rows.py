@@ -176,7 +176,22 @@ def test_a_series_with_its_time_is_told_by_tests_of_two_tables_and_by_learners()
     lagged = x.assign(before=x.close + np.random.default_rng(2).normal(size=200))
     (text,) = [text for text in train_ridge(lagged, "close", exclude="day").warnings if "neighbouring" in text]
     assert "the rows to judge by lie among those that are learned from" in text
-    assert not [text for text in train_ridge(lagged[["close", "before"]], "close").warnings if "neighbouring" in text]
+    rest = np.random.default_rng(5).normal(size=(len(lagged), 3))
+    rest = pd.DataFrame(rest, columns=list("abc"), index=lagged.index).join(lagged[["close"]])
+    assert not [text for text in train_ridge(rest, "close").warnings if "neighbouring" in text]
+
+
+def test_series_that_are_learned_from_each_other_are_told_without_a_column_of_time():
+    x, y = (np.cumsum(np.random.default_rng(seed).normal(size=300)) for seed in (0, 1))
+    for series, train in (
+        (pd.DataFrame({"x": x, "y": y}), train_ridge),
+        (pd.DataFrame({"x": x, "y": np.where(y > np.median(y), "up", "down")}), train_svm),
+    ):
+        told = [
+            any("neighbouring rows are alike in 'y'" in text for text in train(one, "y").warnings)
+            for one in (series, series.sample(frac=1.0, random_state=0), series.sort_values("y"))
+        ]
+        assert told == [True, False, False]
 
 
 def test_groups_of_one_table_are_told_of_cases_that_are_not_tested_and_of_those_that_change_within_some():

@@ -392,7 +392,9 @@ def in_place_words(pair: tuple[str, str], cases: Cases) -> str:
     return f"neighbouring rows are alike in {listed([repr(one) for one in pair if one])}{stays}"
 
 
-def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None) -> list[str]:
+def alike_neighbours(
+    columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None, *, local: float = LEAST_LOCAL
+) -> list[str]:
     """Return the names of the columns, of a table or of some of its rows, that neighbouring rows have alike.
 
     A table that is sorted, by a group or by numbers, is no series: there a value is as far from the next one as from the
@@ -408,7 +410,7 @@ def alike_neighbours(columns: Sequence[Column], table: Table, rows: NDArray[np.i
     return [
         column.name
         for column, values in runs
-        if counts_rows(values) or (_locally_alike(values) and (column.name not in sorts or _comes_back(values)))
+        if counts_rows(values) or (_locally_alike(values, local) and (column.name not in sorts or _comes_back(values)))
     ]
 
 
@@ -448,20 +450,6 @@ def _dickey_fuller(values: NDArray[np.float64]) -> float:
     return slope / error if error > 0 else -math.inf
 
 
-def follows_time(column: Column, table: Table) -> bool:
-    """Say whether neighbouring rows of a table in time are alike in a column of it: nearer, or of the same level oftener."""
-    if not in_time(table):
-        return False
-    if not column.is_category:
-        return bool(alike_neighbours([column], table))
-    levels = column.values[~column.missing]
-    _, counts = np.unique(levels, return_counts=True)
-    # Two rows have the same level with probability q.
-    n, q = len(levels), float(np.sum((counts / max(len(levels), 1)) ** 2))
-    same = np.count_nonzero(levels[1:] == levels[:-1])
-    return n >= FEWEST_IN_TIME and q < 1.0 and bool(same > n * q + IN_TIME * math.sqrt(n * q * (1.0 - q)))
-
-
 def in_time(table: Table) -> list[Column]:
     """Return the columns that tell the time of the rows, which follow it."""
     return [column for column in table.columns if _is_plain(column) and _is_time(column)]
@@ -487,7 +475,7 @@ def _ranks(values: Values) -> NDArray[np.float64]:
     return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1))[place])
 
 
-def _locally_alike(values: Values) -> bool:
+def _locally_alike(values: Values, least: float) -> bool:
     """Say whether a value is nearer to the next one than to the one after it, whatever level or trend both are on.
 
     In ranks r, sum (r_(i+2) - r_i)^2 / sum (r_(i+1) - r_i)^2 - 1 is the serial correlation of an autoregressive series,
@@ -496,7 +484,7 @@ def _locally_alike(values: Values) -> bool:
     ranks, n = _ranks(values), len(values)
     near, far = (float(np.square(ranks[step:] - ranks[:-step]).mean()) for step in (1, 2))
     changes = np.count_nonzero(np.diff(ranks))
-    return bool(changes * LONG_STRETCH > n) and far > (1.0 + max(LEAST_LOCAL, LOCAL_ERRORS * math.sqrt(2.0 / n))) * near
+    return bool(changes * LONG_STRETCH > n) and far > (1.0 + max(least, LOCAL_ERRORS * math.sqrt(2.0 / n))) * near
 
 
 def _is_plain(column: Column) -> bool:

@@ -88,7 +88,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         The machine, or the nearest mean embedding or the kernel perceptron with the same kernel, which is the structured
         one and averaged where there are several classes.
     probability : bool
-        Also fit probabilities, to scores of rows held out in five folds, copies of a row in one.
+        Also fit probabilities, to scores of rows held out in five folds, copies of a row in one: of classes as frequent as
+        in these rows, with a `class_weight` too: of two classes the predicted one may then be the less probable.
     features : str, optional
         "nystroem:M" or "fourier:M": explicit features, taken beyond some 55,000 rows unless "none" insists on the kernel.
     scale : "standardize", "together" or "none"
@@ -446,7 +447,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         scores = np.empty((len(rows), len(pairs)))
         for fold, found in enumerate(options.engine.map(work, range(PROBABILITY_FOLDS))):
             scores[folds == fold] = found
-        return sigmoids(pairs, rows.codes, scores)
+        return sigmoids(pairs, rows.codes, scores, weighted=options.weights is not None)
 
     def judge(
         self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, learned: Labelled

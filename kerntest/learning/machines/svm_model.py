@@ -127,7 +127,7 @@ class SvmModel(FittedModel):
         return np.asarray(scores[:, second] - scores[:, first])
 
     def probabilities(self, scores: Array) -> Array:
-        """Return the probability of every class, shape (n, classes); two classes agree with the decision."""
+        """Return the probability of every class, shape (n, classes); two classes of equal weights agree with the decision."""
         count, columns = self._count, self.pair_scores(scores).T
         made = [sigmoid_probability(sigmoid, column) for sigmoid, column in zip(self.sigmoids, columns, strict=True)]
         pairwise = np.full((len(scores), count, count), 0.5)

@@ -352,7 +352,9 @@ class Search:
         if self.select_by == "log-loss":
             # Of the probabilities that --probability would give: by sigmoids of scores of rows held out.
             pairs = list(combinations(range(len(held.classes.names)), 2))
-            given = replace(model, sigmoids=sigmoids(pairs, held.codes, model.pair_scores(found))).probabilities(found)
+            weighted = self.options.weights is not None
+            made = sigmoids(pairs, held.codes, model.pair_scores(found), weighted=weighted)
+            given = replace(model, sigmoids=made).probabilities(found)
         codes, by_class = model.codes(found), model.class_scores(found)
         metrics = classification_metrics(held.codes, codes, by_class, held.classes.names, probabilities=given)
         return _score_of(metrics, self.select_by)
@@ -404,16 +406,19 @@ def _nearest_mean(own: TrainingRows, seen: TrainingRows, options: SvmOptions) ->
     return classification_metrics(seen.codes, model.codes(found), model.class_scores(found), names)
 
 
-def sigmoids(pairs: Sequence[tuple[int, int]], codes: Codes, scores: Array) -> tuple[Sigmoid, ...]:
-    """Return what makes probabilities of the scores of pairs of classes, by those of rows that were held out."""
-    made = []
+def sigmoids(pairs: Sequence[tuple[int, int]], codes: Codes, scores: Array, *, weighted: bool) -> tuple[Sigmoid, ...]:
+    """Return what makes probabilities of the scores of pairs of classes, by those of rows that were held out.
+
+    Where costs of the classes are weighted, scores of 0 are no even chances.
+    """
+    made, threshold = [], len(pairs) == 1 and not weighted
     for (i, j), column in zip(pairs, scores.T, strict=True):
         members = (codes == i) | (codes == j)
         # A fold may have no row of two rare classes.
         if not members.any():
             made.append(Sigmoid(-1.0, 0.0))
             continue
-        made.append(fit_sigmoid(column[members], codes[members] == j, through_threshold=len(pairs) == 1))
+        made.append(fit_sigmoid(column[members], codes[members] == j, through_threshold=threshold))
     return tuple(made)
 
 

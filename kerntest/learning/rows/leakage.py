@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,14 @@ from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics.cases import ALIKE, FEW_OF_CASE, case_columns
 from kerntest.data.diagnostics.copies import copies_of
 from kerntest.data.diagnostics.dependent_rows import (
+    FEWEST_IN_TIME,
+    IN_TIME,
+    LEAST_LOCAL,
+    LONG_STRETCH,
+    SERIAL_ERRORS,
     alike_in_place,
     alike_neighbours,
     are_years,
-    follows_time,
     in_place_words,
     in_time,
 )
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 # A column that alone predicts the target leaves no more of its variance than this, or of each class no more rows.
 UNEXPLAINED = 1e-3
 FEWEST_OF_CLASS, MISPLACED = 5, 0.01
+# Where no column tells the time, a target follows it by a local serial correlation above this.
+STRONG = 0.5
 # What --cluster does.
 TOGETHER = "keeps them together in test parts and folds"
 
@@ -121,7 +128,13 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
     # Others to judge by may be later in a column that is not learned from.
     known = () if held is None else [one for one in in_time(learned.read) if one.name in held.read.names]
     later = [held.read[one.name].values.min() >= one.values.max() for one in known] if held is not None else []
-    if named and not among and not beyond and not any(later) and follows_time(learned.read[named[0]], learned.read):
+    alone = bool(named) and not among and not beyond and not any(later)
+    # What to do with cases is told already; only a column of time settles that it is time.
+    cases = learned.cluster is not None or any(
+        text.startswith(rows_alike(name)) for name in learned.read.names for text in learned.warnings
+    )
+    follow = () if cases else learned.shown.columns
+    if alone and _follows_time(learned.read[named[0]], learned.read, follow):
         yield (
             f"neighbouring rows are alike in {named[0]!r}: if the rows are a series in time, the "
             "rows to judge by lie among those that are learned from, and rows to come are harder to predict; to judge by such, "
@@ -138,6 +151,26 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
             f"{_columns(beyond)} of {held.read.name} {'lies' if len(beyond) == 1 else 'lie'} beyond all that is learned "
             f"from, where a kernel knows little: see whether it is better without, with {option('exclude', beyond)}"
         )
+
+
+def _follows_time(target: Column, table: Table, learned: Sequence[Column]) -> bool:
+    """Say whether neighbouring rows are alike in a target, nearer or of the same level oftener, in time or by half of the columns."""
+    timed, numbers = bool(in_time(table)), [one for one in learned if not one.is_category and one.name != target.name]
+    if not timed:
+        # What they are learned from follows time as the target does, and one of the two by far.
+        alike = alike_neighbours(numbers, table, local=STRONG if target.is_category else LEAST_LOCAL)
+        if not alike or 2 * len(alike) < len(numbers):
+            return False
+    if not target.is_category:
+        return bool(alike_neighbours([target], table, local=LEAST_LOCAL if timed else STRONG))
+    levels = target.values[~target.missing]
+    _, counts = np.unique(levels, return_counts=True)
+    # Two rows have the same level with probability q.
+    n, q = len(levels), float(np.sum((counts / max(len(levels), 1)) ** 2))
+    same, errors = np.count_nonzero(levels[1:] == levels[:-1]), IN_TIME if timed else SERIAL_ERRORS
+    # Of a table that is sorted by them, or by groups, levels stand in long stretches.
+    sorts = not timed and (n - same) * LONG_STRETCH < n
+    return n >= FEWEST_IN_TIME and q < 1.0 and not sorts and bool(same > n * q + errors * math.sqrt(n * q * (1.0 - q)))
 
 
 def told_of_series(read: Table, sides: Sequence[Sequence[str]], meaning: str) -> Iterator[str]:
