@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from kerntest.dataclass import dataclass
-from kerntest.errors import option
+from kerntest.errors import counted, option
 from kerntest.learning.intervals import interval_of_share
 from kerntest.report.results import learning_record as records
 from kerntest.report.summaries.words import number
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # A probability of 0 for what happened has an infinite logarithm; no fitted probability is known to more digits.
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 MOST_STEPS = 200
+# So few clusters may by chance be predicted well by one cell of many.
+FEW_TO_CHOOSE = 20
 # Newton's decrement, squared standard errors away from the minimum, at which the fit is done.
 SMALLEST_DECREMENT = 1e-20
 # Keeps the Hessian positive definite where a step leads to nothing but certain probabilities (Lin, Lin and Weng 2007).
@@ -298,9 +300,15 @@ def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.Interval
     return records.IntervalMetrics(metrics[0].n, rmse, mae, r2, max(one.max_error for one in metrics), coverage)
 
 
-def told_of_choice(cells: int) -> str:
+def told_of_choice(cells: int, clusters: Codes | None) -> str:
     """Return that a score is of the best of several cells on the rows that chose it, which is too good, too."""
     if cells < 2:
         return ""
+    count = FEW_TO_CHOOSE if clusters is None else len(np.unique(clusters))
+    if count < FEW_TO_CHOOSE:
+        return (
+            f", of the best of {cells:,} cells, which so few as {counted(count, 'cluster')} chose: by chance it may be far too "
+            "good, as that of one cell named beforehand is not"
+        )
     fair = option("test-fraction", 0.3)
     return f", of the best of {cells:,} cells, which they chose: a little too good; {fair} judges it by others"

@@ -459,3 +459,16 @@ def test_a_target_of_two_values_is_told_of_classes():
     assert not any(
         "two values" in one for one in train_ridge(table.assign(y=table.a + rng.normal(size=60)), "y").warnings
     )
+
+
+def test_a_cell_that_few_clusters_have_chosen_is_told_to_be_far_too_good_by_chance():
+    rng = np.random.default_rng(0)
+    for clusters, told in (
+        (8, "so few as 8 clusters chose: by chance it may be far too good"),
+        (40, "a little too good"),
+    ):
+        case = np.repeat([f"c{k}" for k in range(clusters)], 6)
+        table = pd.DataFrame({"case": case, "x": rng.normal(size=6 * clusters), "y": rng.normal(size=6 * clusters)})
+        for options in ({}, {"cv": 4}):
+            found = train_ridge(table, "y", cluster="case", **options)
+            assert any(told in text for text in found.warnings)

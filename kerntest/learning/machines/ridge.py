@@ -412,7 +412,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
                 warnings += told_below_zero(one.name, one.truth, one.found - one.reach, interval, one.rows)
         if test is None and fit.grid.criterion in {"loo", "cv"}:
             held = left_out if fit.grid.folds is None else f"rows held out in {fit.grid.folds} folds"
-            if chosen := scores.told_of_choice(len(fit.grid.cells)):
+            if chosen := scores.told_of_choice(len(fit.grid.cells), rows.clusters):
                 warnings.append(f"the decision is of {held}{chosen}")
         return Judgement(fields, drawn, [*warnings, *told])
 

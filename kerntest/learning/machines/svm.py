@@ -478,7 +478,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
         # A cost that holds the machine back is told, and then the columns are not to blame.
         blamed = not options.told_of_units(rows, fit)
-        warnings = self._warnings(fit, seen.metrics, tested=test is not None, blamed=blamed)
+        warnings = self._warnings(fit, seen.metrics, rows.clusters, tested=test is not None, blamed=blamed)
         judged = (fit.search if test is None else None, seen.metrics, self.select_by)
         warnings += told_of_baseline(fields["baseline"], *judged, n=len(rows if test is None else test), grid=self.grid)
         return Judgement(fields, drawn, warnings)
@@ -515,7 +515,9 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         told: Any = {"probabilities": given, "clusters": rows.clusters}
         return ScoredRows(rows, scores, classification_metrics(rows.codes, codes, scores, rows.classes.names, **told))
 
-    def _warnings(self, fit: SvmFit, metrics: Metrics, *, tested: bool, blamed: bool) -> list[str]:
+    def _warnings(
+        self, fit: SvmFit, metrics: Metrics, clusters: NDArray[np.intp] | None, *, tested: bool, blamed: bool
+    ) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""
         warnings, options = [], self.options
         if isinstance(metrics, ClassificationMetrics):
@@ -542,6 +544,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             warnings.append(
                 f"judged on {told}; {option('test-fraction', 0.3)} holds rows out"
                 if fit.search is None
-                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds{told_of_choice(len(fit.search.cells))}"
+                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
+                f"{told_of_choice(len(fit.search.cells), clusters)}"
             )
         return warnings
