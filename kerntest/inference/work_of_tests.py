@@ -70,6 +70,8 @@ TILE_BYTES = 2**24
 FACTORS_OF_TILE = 4
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 18.0
+# The same of the matrix of a sample.
+SAMPLE_BYTES = 24.0
 # A piece of a file, and each of its columns.
 PIECE_BYTES, COLUMN_BYTES = 75 * 10**6, 3 * 10**6
 
@@ -201,11 +203,10 @@ def _blocks(
     for kernel in kernels:
         name = str(kernel).partition("(")[0]
         ranks = (math.inf, math.inf) if name in narrow else expected_rank(kernel, points, LEFT_OUT)
+        # Terms of one name follow one another; a thread has one chain of them. One is tried even of the first.
+        chains.setdefault(name, len(terms(kernel)) if n > FEW_ROWS and kernel.positive_definite else 0)
         if math.isinf(ranks[0]):
             narrow.add(name)
-        else:
-            # Terms of one name follow one another; a thread has one chain of them.
-            chains[name] = len(terms(kernel))
         for end, rank in enumerate(ranks):
             if math.isinf(rank):
                 tiled[end].append(kernel)
@@ -213,8 +214,9 @@ def _blocks(
                 ends[end] += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
             # Where there may be a factor, it is tried.
             tried = max(ranks[0], factor.MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
+            tried = tried / len(terms(kernel)) if math.isfinite(ranks[0]) else float(factor.FIRST_COLUMNS)
             columns = widest.setdefault(name, [0.0, 0.0])
-            columns[end] = max(columns[end], 0.0 if math.isinf(ranks[0]) else tried / len(terms(kernel)))
+            columns[end] = max(columns[end], tried)
     for works, whole in zip(ends, tiled, strict=True):
         values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
         works.append(added(values, times=n**2 / 2))
@@ -445,9 +447,16 @@ def factor_bytes(n: int, rank: float) -> float:
 
 
 def chained_bytes(n: int, chains: dict[str, int], widest: dict[str, list[float]], threads: int, end: int) -> float:
-    """Return the bytes of the factors that threads make side by side: one of each of the kernels, and terms, of a name."""
+    """Return the bytes of the factors that threads make side by side: one of each of the kernels, and terms, of a name.
+
+    After the columns that are tried first, the matrix of a sample tells whether there are more.
+    """
+    sampled = max(factor.SAMPLED, factor.SAMPLED_PER_COLUMN * factor.MOST_COLUMNS * math.sqrt(n)) + factor.FARTHEST
+    first = factor_bytes(n, factor.FIRST_COLUMNS) + SAMPLE_BYTES * min(sampled, n) ** 2
     columns = sorted(widest[name][end] for name, count in chains.items() for _ in range(count))
-    return sum(factor_bytes(n, some) for some in columns[-threads:])
+    return sum(
+        max(factor_bytes(n, some), first if some >= factor.FIRST_COLUMNS else 0.0) for some in columns[-threads:]
+    )
 
 
 def swept_bytes(n: int, vectors: int, threads: int) -> float:

@@ -199,14 +199,22 @@ def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypat
 
 @pytest.mark.usefixtures("sizeless")
 def test_rows_that_belong_together_take_more():
-    x, y = (table(1200, 3, unit=np.arange(1200) // 4 + 1000 * side) for side in (0, 1))
+    x, y = (table(900, 3, unit=np.arange(900) // 4 + 1000 * side) for side in (0, 1))
     plain, clusters = (
         planned(functools.partial(kerntest.mmd_test, x, y, cluster=cluster, columns="c*"), threads=1)
         for cluster in (None, "unit")
     )
     assert clusters.seconds > 1.5 * plain.seconds
-    # Sums of every row over its unit in each of 200 blocks, two arrays of them, for which factors are gone.
-    assert 8 * 2400 * 200 < clusters.memory_bytes - plain.memory_bytes <= 16 * 2400 * 200
+    # Sums of every row over its unit in each of 200 blocks, two arrays of them; so few rows have no factors.
+    assert 8 * 1800 * 200 < clusters.memory_bytes - plain.memory_bytes <= 16 * 1800 * 200
+
+
+@pytest.mark.usefixtures("sizeless")
+def test_each_thread_tries_a_factor_of_one_kind_of_kernels():
+    x, y = normal(5000, 5), normal(5000, 5, 1)
+    one, two = (planned(lambda: kerntest.mmd_test(x, y), threads=threads).memory_bytes for threads in (1, 2))
+    # Columns that are tried, and the matrix of a sample of the rows, beside a tile.
+    assert two - one > 20 * 10_000 * 32 + 24 * 600**2
 
 
 # Counts, one unit at a time
