@@ -135,8 +135,9 @@ class Gate:
         said, own = [], self.name.removeprefix("train.")
         if own and found.get("judged_on") == "train" and found.get(f"train.{own}") is not None:
             # A learner knows the rows that it has learned from.
-            held_out = [name for name in (MEAN_OF_FOLDS, f"loo_{own}") if name in _numbers(found)]
-            way_out = f"{held_out[0]} is of rows held out" if held_out else "--test-fraction 0.3 holds rows out"
+            held_out = [name for name in (f"grid.{own}", MEAN_OF_FOLDS, f"loo_{own}") if name in _numbers(found)]
+            what = f"the {found['grid.score']} of" if held_out[:1] == [MEAN_OF_FOLDS] else "of"
+            way_out = f"{held_out[0]} is {what} rows held out" if held_out else "--test-fraction 0.3 holds rows out"
             said.append(f"--fail-on {self.text} judges the rows that were learned from, which is too good; {way_out}")
         if failed:
             why = f": {self.name} is {value:.6g}" if self.name else ""

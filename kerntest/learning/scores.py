@@ -83,12 +83,17 @@ def classification_metrics(
 def regression_metrics(true: Array, predicted: Array) -> records.RegressionMetrics:
     """Return how well numbers are predicted. Values up to 1e300 do not overflow."""
     errors = np.abs(true - predicted)
-    rmse, r2 = root_mean_square(errors), None
-    if true.min() < true.max():
-        ratio = rmse / root_mean_square(true - _mean(true))
-        # A product, unlike a power, goes to infinity without an error.
-        r2 = 1.0 - ratio * ratio
-    return records.RegressionMetrics(len(true), rmse, _mean(errors), r2, float(errors.max()))
+    rmse = root_mean_square(errors)
+    return records.RegressionMetrics(len(true), rmse, _mean(errors), explained(rmse, true), float(errors.max()))
+
+
+def explained(rmse: float, true: Array) -> float | None:
+    """Return r2, the share of the variance of some numbers that predictions with this error explain; None of equal ones."""
+    if true.min() == true.max():
+        return None
+    ratio = rmse / root_mean_square(true - _mean(true))
+    # A product, unlike a power, goes to infinity without an error.
+    return 1.0 - ratio * ratio
 
 
 def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:

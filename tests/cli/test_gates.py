@@ -9,6 +9,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_data"
 IRIS, MACHINES = str(SAMPLES / "iris.csv"), str(SAMPLES / "machines.csv")
 SVM = ["svm", IRIS, "--target", "species", "--test-fraction", "0.3", "-q"]
 RIDGE = ["ridge", MACHINES, "--target", "wear_um", "--columns", "temp_c", "--lambda", "1", "--bandwidth", "1", "-q"]
+REGRESS = ["svm", *RIDGE[1:6], "--task", "regress", "--cv", "3"]
 MMD = ["mmd", str(SAMPLES / "iris_versicolor.csv"), str(SAMPLES / "iris_virginica.csv"), "--permutations", "20", "-q"]
 
 
@@ -96,7 +97,11 @@ def test_a_gate_where_nothing_was_tested_is_4(kerntest, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "gate", "way_out"),
     [
-        ([*SVM[:4], "--cv", "3"], "accuracy<0.5", "grid.mean is of rows held out"),
+        ([*SVM[:4], "--cv", "3"], "accuracy<0.5", "grid.mean is the accuracy of rows held out"),
+        ([*SVM[:4], "--cv", "3", "--select-by", "auc"], "accuracy<0.5", "grid.mean is the ROC AUC of rows held out"),
+        (REGRESS, "r2<0", "grid.r2 is of rows held out"),
+        (REGRESS, "rmse<0", "grid.mean is the negative RMSE of rows held out"),
+        ([*RIDGE[:-1], "--cv", "3"], "rmse<0", "grid.rmse is of rows held out"),
         (SVM[:4], "accuracy<0.5", "--test-fraction 0.3 holds rows out"),
         (SVM[:4], "train.accuracy<0.5", "--test-fraction 0.3 holds rows out"),
         (RIDGE[:-1], "rmse<0", "loo_rmse is of rows held out"),

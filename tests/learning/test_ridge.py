@@ -358,6 +358,13 @@ def test_what_is_predicted_no_better_than_by_its_mean_is_told():
     assert "Predictions of rows left out, one at a time, have r2 = " in str(found)
     found = train_svm(table, "y", task="regress", columns="x,z", test_fraction=0.5)
     assert any(text.startswith(told) and "on 30 test rows" in text for text in found.warnings)
+    for train, options in ((train_svm, {"task": "regress"}), (train_ridge, {})):
+        found = train(table, "y", columns="x,z", cv=5, **options)
+        assert any(text.startswith(told) and "on rows held out in 5 folds" in text for text in found.warnings)
+        assert f"(root mean square, r2 = {found.grid.r2:.4g})" in " ".join(str(found).split())
+        assert found.grid.r2 < 0
+    fit = train_ridge(table, "y", columns="x,z", cv=5, lambda_=0.1, bandwidth=1.0).grid
+    assert fit.r2 == pytest.approx(1 - (fit.rmse / table["y"].std(ddof=0)) ** 2, rel=1e-12)
 
 
 def test_the_headline_is_the_score_of_the_folds_that_were_asked_for():

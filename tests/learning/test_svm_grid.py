@@ -12,7 +12,7 @@ from tolerances import SAME_MACHINE
 from kerntest import SVM, train_svm
 from kerntest.errors import UsageError
 from kerntest.learning.cross_validation import draw_folds, train_test_split
-from kerntest.learning.machines.svm_search import edge_warnings
+from kerntest.learning.machines.svm_warnings import edge_warnings
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.problem import Problem
 from kerntest.learning.solvers.smoothed import CostPath
@@ -56,15 +56,19 @@ def test_the_chosen_cell_is_the_best_then_the_cheapest_then_the_widest(seed):
 
 
 def assert_by_hand(cell, X, y, folds, rtol=1e-12, **options):
-    """Fail unless the score of a cell is that of a loop over the folds; columns are scaled by the whole training part."""
-    scaled, scores = (X - X.mean(axis=0)) / X.std(axis=0), []
+    """Return the errors of a loop over the folds, and fail unless the score of a cell is theirs.
+
+    Columns are scaled by the whole training part.
+    """
+    scaled, scores, errors = (X - X.mean(axis=0)) / X.std(axis=0), [], np.empty(len(y))
     for fold in range(folds.max() + 1):
         train, test = folds != fold, folds == fold
         machine = SVM(C=cell.C, kernel=cell.kernel, scale="none", **options).fit(scaled[train], y[train])
-        wrong = machine.predict(scaled[test]) - y[test]
+        errors[test] = wrong = machine.predict(scaled[test]) - y[test]
         scores.append(-np.sqrt(np.mean(wrong**2)) if options.get("task") == "regress" else np.mean(wrong == 0))
     expected = np.mean(scores), np.std(scores, ddof=1) / np.sqrt(len(scores))
     np.testing.assert_allclose((cell.mean, cell.standard_error), expected, rtol=rtol)
+    return errors
 
 
 @pytest.mark.usefixtures("four_cells")
@@ -85,9 +89,14 @@ def test_the_score_of_a_regression_is_minus_its_rmse():
     result = train_svm(frame_of(X, y), "y", task="regress", grid=True, cv=3, seed=1, epsilon=10.0)
     assert result.grid.score == "negative RMSE"
     assert result.grid.mean == result.grid.best.mean < 0
-    for cell in result.grid.cells:
+    errors = [
         # A grid stops at a gap of 1e-3.
         assert_by_hand(cell, X, y, draw_folds(len(y), 3, 1), rtol=1e-3, task="regress", epsilon=10.0)
+        for cell in result.grid.cells
+    ]
+    # Folds of 50, 49 and 49 rows: r2 is of all together.
+    unexplained = np.mean(np.square(errors[result.grid.chosen])) / y.var()
+    np.testing.assert_allclose(1 - result.grid.r2, unexplained, rtol=2e-3)
     assert result.grid.cells[result.grid.chosen].mean == max(cell.mean for cell in result.grid.cells)
 
 
@@ -397,7 +406,7 @@ def test_a_best_cell_at_the_edge_of_the_grid_is_warned_of(means, told):
         for C, mean in zip((1, 10, 100), line, strict=True)
     )
     chosen = int(np.argmax([cell.mean for cell in cells]))
-    search = GridSearch("accuracy", 5, "", cells, chosen, cells[chosen].mean, 45)
+    search = GridSearch("accuracy", 5, "", cells, chosen, cells[chosen].mean, fits=45)
     assert edge_warnings(search) == [f"{one} judges one beyond" for one in told]
     # What is judged, and in which folds, is told where it is not the default.
     for score, seed, more in (
@@ -406,6 +415,12 @@ def test_a_best_cell_at_the_edge_of_the_grid_is_warned_of(means, told):
         ("negative RMSE", 0, ", task='regress'"),
     ):
         assert edge_warnings(replace(search, score=score), seed) == [f"{one}{more} judges one beyond" for one in told]
+
+
+def test_a_kernel_to_go_beyond_the_largest_cost_has_four_digits():
+    cells = tuple(GridCell(C, 1.0, 10 / 3, f"gaussian({10 / 3})", C, None, 5) for C in (1.0, 10.0))
+    (told,) = edge_warnings(GridSearch("accuracy", 5, "", cells, 1, 10.0))
+    assert "kernel='gaussian(3.333)', C=100, cv=5 judges" in told
 
 
 @pytest.mark.usefixtures("not_beyond")

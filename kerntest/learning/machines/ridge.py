@@ -379,6 +379,7 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             metrics = [ridge_fit.interval_metrics(one.truth, one.found, one.reach) for one in judged]
             targets = tuple(replace(one, test=own) for one, own in zip(targets, metrics, strict=True))
             test_metrics = scores.over_targets(metrics)
+        grid = _judged_by_folds(fit, loo_r2)
         # Folds that were asked for judge a single cell too.
         unjudged = all(fit.fixed) and fit.grid.folds is None
         same = ("loo_rmse", "effective_df", "log_evidence", "condition_number", "n_zero", "converged")
@@ -400,12 +401,12 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             "solver": "eigenvalues" if fit.iterations is None else "conjugate gradients",
             "iterations": fit.iterations or 0,
             "weights": self.weights,
-            "grid": None if unjudged else fit.grid,
+            "grid": None if unjudged else grid,
         }
         parts = [one for one in (rows, test) if one is not None]
         drawn = partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine)
         told = [one.told(left_out) for one in model.uneven]
-        warnings = self._warnings(judged, targets, (test or rows).clusters)
+        warnings = self._warnings(judged, targets, grid, (test or rows).clusters)
         # Of intervals of one width the transformation is told once.
         for one in judged:
             if one.reach is not None and not any(uneven.target == one.name for uneven in model.uneven):
@@ -416,14 +417,18 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
                 warnings.append(f"the decision is of {held}{chosen}")
         return Judgement(fields, drawn, [*warnings, *told])
 
-    def _warnings(self, judged: Sequence[Predicted], targets: Sequence[TargetFit], clusters: Codes | None) -> list[str]:
+    def _warnings(
+        self, judged: Sequence[Predicted], targets: Sequence[TargetFit], grid: RidgeGrid, clusters: Codes | None
+    ) -> list[str]:
         """Return what a reader must know of predictions of rows held out, or left out, and of their intervals."""
         warnings = list[str]()
         for own, target in zip(judged, targets, strict=True):
             r2 = target.loo_r2 if target.test is None else target.test.r2
             n = len(own.truth)
             rows = own.rows if target.test is None else f"{n:,} {own.rows}"
-            warnings += scores.told_of_errors(own.name, r2, rows)
+            folds = target.test is None and len(targets) == 1 and grid.r2 is not None
+            by = (grid.r2, f"rows held out in {grid.folds} folds") if folds else (r2, rows)
+            warnings += scores.told_of_errors(own.name, *by)
             if len(np.unique(own.truth)) == 2:
                 way = either("`kerntest svm`", "train_svm")
                 warnings.append(
@@ -433,6 +438,19 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
                 held = np.abs(own.truth - own.found) <= own.reach
                 warnings += told_of_coverage(own.name, held, self.interval, rows, clusters)
         return warnings
+
+
+def _judged_by_folds(fit: RidgeFit, loo_r2: float | None) -> RidgeGrid:
+    """Return the grid with what its best cell explains of rows held out in folds, if it was judged by them."""
+    grid, loo_rmse = fit.grid, fit.loo_rmse
+    score = grid.best.score
+    if grid.folds is None or loo_r2 is None or loo_rmse is None:
+        return grid
+    # Of several targets the score is relative to their spread; of one that follows from what leave-one-out explains.
+    if len(fit.targets) > 1:
+        return replace(grid, r2=1.0 - score * score)
+    ratio = score / loo_rmse if loo_rmse else 1.0
+    return replace(grid, rmse=score, r2=1.0 - (1.0 - loo_r2) * ratio * ratio)
 
 
 def _at_edge(grid: RidgeGrid, name: str, end: Callable[[Iterable[float]], float]) -> bool:

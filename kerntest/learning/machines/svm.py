@@ -20,14 +20,8 @@ from kerntest.learning.machines.decision_pictures import ScoredRows, svm_panels
 from kerntest.learning.machines.svm_fit import HARD_COSTS, ONE_CLASS_NU, Machines, SvmFit, pilot
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_options import SvmOptions
-from kerntest.learning.machines.svm_search import (
-    MEASURES,
-    Search,
-    baseline_of,
-    fit_warnings,
-    sigmoids,
-    told_of_baseline,
-)
+from kerntest.learning.machines.svm_search import MEASURES, Search, baseline_of, sigmoids, told_of_baseline
+from kerntest.learning.machines.svm_warnings import fit_warnings
 from kerntest.learning.rows import targets as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_choice, told_of_errors

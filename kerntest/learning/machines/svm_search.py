@@ -16,17 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from kerntest.data.diagnostics.copies import in_percent
 from kerntest.engines.engine import Engine
-from kerntest.errors import either, option
-from kerntest.kernels.algebra import smaller_gain
+from kerntest.errors import option
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
 from kerntest.learning.intervals import standard_error, too_few
 from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.svm_fit import Machines
-from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, levelled, root_mean_square
+from kerntest.learning.scores import (
+    Sigmoid,
+    classification_metrics,
+    explained,
+    fit_sigmoid,
+    levelled,
+    root_mean_square,
+)
 from kerntest.learning.solvers.smoothed import WHOLE_ROWS
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.learning_record import SCORES, Baseline, GridCell, GridSearch
@@ -39,7 +44,6 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Codes, Kernel
-    from kerntest.learning.machines.svm_fit import SvmFit
     from kerntest.learning.machines.svm_model import SvmModel
     from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.training_rows import TrainingRows
@@ -63,14 +67,6 @@ HARD = 50
 # The axes of a grid: in words, the step beyond an edge, and how far it goes at most; and so many steps in all.
 AXES = ("bandwidth", 2.0, 2.0**-5, 2.0**5), ("cost", 10.0, 1e-4, 1e5)
 MOST_BEYOND = 4
-# A relative duality gap above this says nothing good of a machine.
-USABLE_GAP = 0.1
-# A share of support vectors at which a machine has learned the rows by heart.
-NEARLY_ALL = 0.9
-# Where different rows are no more than this share of all, any machine may need each of them.
-FEW_DIFFERENT = 0.1
-# A kernel whose largest value at a single row is so many times the usual one sees little but the outermost rows.
-TOO_STEEP = 100.0
 # What no clock tells from nothing.
 TINY_SECONDS = 1e-9
 # Bytes of whole matrices that are kept for further rounds.
@@ -193,7 +189,7 @@ class Search:
         place = every.index(chosen)
         fits = int(sum(np.count_nonzero(~np.isnan(scores[self.first :])) for scores in self.scores.values()))
         score = "negative RMSE" if self.rows.classes is None else MEASURES[self.select_by]
-        found = score, self.count, TIES, tuple(cells), place, cells[place].mean, fits
+        found = score, self.count, TIES, tuple(cells), place, cells[place].mean, self._explained(chosen), fits
         return GridSearch(*found, tuple(beyond), self._seconds_saved())
 
     def _mean(self, cell: Cell) -> tuple[float, float | None, int]:
@@ -206,6 +202,14 @@ class Search:
         elif len(known) > 1:
             error = float(known.std(ddof=1)) / math.sqrt(len(known))
         return mean, error, len(known)
+
+    def _explained(self, cell: Cell) -> float | None:
+        """Return r2 of the rows of all folds together, each predicted by the machine that has not seen it."""
+        if self.rows.classes is not None:
+            return None
+        sizes = np.array([len(part.held) for part in self.rounds[self.first :]])
+        of_folds = self.scores[cell][self.first :] * np.sqrt(sizes / sizes.mean())
+        return explained(root_mean_square(of_folds), self.rows.targets[:, 0])
 
     def _error_over_clusters(self, parts: dict[int, Array]) -> float | None:
         """Return the standard error of a mean over rows in clusters, or of its root: folds that are even in classes hide a part."""
@@ -436,91 +440,6 @@ def edges(means: Mapping[Cell, float], best: Cell) -> Iterator[tuple[int, bool]]
         beside = means[(inner, best[1]) if axis == 0 else (best[0], inner)]
         if means[best] - beside > EQUAL_SCORES * abs(means[best]):
             yield axis, largest
-
-
-# What a reader must know of a machine and of its search
-
-
-def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, options: SvmOptions) -> list[str]:
-    """Return what a reader must know of how a machine was fitted."""
-    gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
-    by_pairs = rows.classes is not None and model.method == "svm"
-    stopped = "" if fit.converged else ", and SMO stopped before it was reached"
-    state = "usable, not exact" if (gap or 0.0) <= USABLE_GAP else f"far from the best; {_easier(rows)}"
-    # A narrow kernel needs every row; a small cost holds every row at its bound.
-    cause = (
-        "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * fit.n_support else "the kernel may be too narrow"
-    )
-    way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"
-    of_numbers = rows.encoder is None or rows.encoder.numeric
-    once = ", equal ones counted once," if fit.n_support < support else ""
-    cases = {
-        "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
-        f"solution{stopped}": by_pairs and gap is None,
-        f"the solver stopped at a relative duality gap of {gap or 0.0:.1e}: the machine is {state}": (
-            gap is not None and not fit.converged
-        ),
-        "the perceptron still makes mistakes on the training rows: the classes may not be separable": (
-            model.method == "perceptron" and not fit.converged
-        ),
-        f"{fit.n_support:,} of {n:,} training rows{once} are support vectors: {cause}, or the columns say little of the "
-        f"target{way_out}": of_numbers
-        and by_pairs
-        and support >= NEARLY_ALL * n
-        and n >= 50
-        and fit.n_support > FEW_DIFFERENT * n,
-    }
-    of_search = [] if search is None else useless(rows, search, options) or edge_warnings(search, options.seed)
-    return [*(text for text, applies in cases.items() if applies), *of_search]
-
-
-def useless(rows: TrainingRows, search: GridSearch, options: SvmOptions) -> list[str]:
-    """Return a warning where no cell of a grid is better than the largest class for every row: its edges say nothing then."""
-    if rows.classes is None or search.score != MEASURES["accuracy"] or len(search.cells) < 2:
-        return []
-    counts = np.bincount(rows.codes)
-    share, largest = float(counts.max()) / len(rows), rows.classes.names[int(counts.argmax())]
-    # Folds of unequal sizes make a row's difference.
-    if search.mean > share + 1.0 / len(rows):
-        return []
-    told = f"no cell of the grid is right more often than {largest!r} for every row ({in_percent(share)})"
-    if options.weights is not None:
-        told += f", and class weights cost accuracy: {option('select-by', 'balanced-accuracy')} chooses by all classes alike"
-    return [told]
-
-
-def _easier(rows: TrainingRows) -> str:
-    """Return what makes machines easier to find."""
-    if rows.kernel is not None and isinstance(rows.points, Points):
-        values = rows.kernel.diagonal(rows.points)
-        if (usual := float(np.median(values))) * TOO_STEEP < (largest := float(values.max())):
-            told = f"the kernel is {usual:.0e} at the usual row and {largest:.0e} at the outermost"
-            return f"{told}: {smaller_gain(len(rows.columns))}"
-    return f"a smaller {option('C')} is easier to reach"
-
-
-def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
-    """Return a warning for the cost and for the bandwidth if the best one is the last of the grid, and better than the next.
-
-    The options that it tells judge the same score in the same folds.
-    """
-    best, found = search.best, []
-    measure = next((name for name, score in MEASURES.items() if score == search.score), None)
-    asked = {"cv": search.folds, "task": None if measure else "regress", "select-by": measure, "seed": seed or None}
-    same = [option(name, value) for name, value in asked.items() if value not in {None, "accuracy"}]
-    means = {(cell.multiple, cell.C): cell.mean for cell in search.cells}
-    for axis, largest in edges(means, (best.multiple, best.C)):
-        name, factor = AXES[axis][:2]
-        told = f"the {'largest' if largest else 'smallest'} {name} of the grid is the best"
-        beyond = factor if largest else 1.0 / factor
-        if name == "cost":
-            cell = [option("kernel", str(best.kernel)), option("C", float(f"{best.C * beyond:g}"))]
-            told += f": {either(' ', ', ').join([*cell, *same])} judges one beyond"
-        elif best.bandwidth is not None:
-            cell = [option("bandwidth", float(f"{best.bandwidth * beyond:.4g}")), option("C", best.C)]
-            told += f": {either(' ', ', ').join([*cell, *same])} judges one beyond"
-        found.append(told)
-    return found
 
 
 def _worth(rows: TrainingRows) -> float:

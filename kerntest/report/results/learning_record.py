@@ -196,6 +196,8 @@ class GridSearch(Grid):
         Its place among the cells.
     mean : float
         Its score on rows held out, a mean over the folds; higher is better: minus the RMSE, minus the log-loss.
+    r2 : float or None
+        Of numbers, what it explains of the rows held out, all folds together.
     fits : int
         How many machines were fitted to all but one fold: fewer than cells times folds where cells were given up. First
         looks, at few rows, are not among them.
@@ -208,6 +210,7 @@ class GridSearch(Grid):
     folds: int
     cells: tuple[GridCell, ...]
     mean: float
+    r2: float | None = None
     fits: int = 0
     beyond: tuple[str, ...] = ()
     seconds_saved: float = 0.0
@@ -415,11 +418,15 @@ class RidgeGrid(Grid):
         The lambdas of the first bandwidth, then those of the next.
     chosen : int
         Its place among the cells.
+    rmse, r2 : float or None
+        Of rows held out in the folds of "cv"; of several targets no RMSE, and the mean r2.
     """
 
     cells: tuple[RidgeCell, ...]
     criterion: str
     n_rows: int
+    rmse: float | None = None
+    r2: float | None = None
     OPTION, SCORE, SIGN = "lambda_", "score", -1.0
 
 

@@ -187,7 +187,7 @@ def svm_sentence(result: records.SvmResult) -> str:
     value = getattr(judged, records.SCORES[name], None)
     rmse = result.rmse
     if grid is not None and result.judged_on == "train":
-        rows, r2, value, rmse = f"rows held out in {grid.folds} folds", None, abs(grid.mean), abs(grid.mean)
+        rows, r2, value, rmse = f"rows held out in {grid.folds} folds", grid.r2, abs(grid.mean), abs(grid.mean)
     elif value is None:
         # Without probabilities there is no log-loss of test rows.
         name, value = "accuracy", result.accuracy
@@ -407,11 +407,9 @@ def ridge_sentence(result: records.RidgeResult) -> str:
     if result.judged_on == "train" and result.loo_rmse is not None:
         rows = f"{left_out_rows(result.cluster, together=result.n_clusters is not None)},"
         rmse, r2 = result.loo_rmse, result.loo_r2
-        if result.grid is not None and result.grid.folds is not None and r2 is not None:
-            rows, score = f"rows left out in {result.grid.folds} folds", result.grid.best.score
-            # Of several targets it is relative to their spread; of one that follows from what leave-one-out explains of it.
-            r2 = 1.0 - (score**2 if several else (1.0 - r2) * (score / rmse) ** 2)
-            rmse = score
+        if result.grid is not None and result.grid.r2 is not None:
+            rows, r2 = f"rows left out in {result.grid.folds} folds", result.grid.r2
+            rmse = rmse if result.grid.rmse is None else result.grid.rmse
     if not several:
         return _error_sentence(rows, rmse, r2)
     explained = "unknown" if r2 is None else number(r2)
