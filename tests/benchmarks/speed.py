@@ -155,6 +155,9 @@ def two_classes(*, large):
     X = rng.normal(size=(1500, 8))
     r = np.linalg.norm(X, axis=1) + 0.3 * rng.normal(size=1500)
     yield "ring, 8 columns", X, r > np.median(r)
+    for n, d in ((2000, 2), (2000, 6), *([(10_000, 6)] if large else [])):
+        X = rng.normal(size=(n, d))
+        yield f"a tenth told by little, {n:,} rows, {d} columns", X, rng.random(n) < 0.1 * (1 + 0.8 * np.tanh(X[:, 0]))
     if large:
         yield "20 columns", *make_classification(5000, 20, n_informative=10, random_state=0)
         X = 4 * rng.random((5000, 2))

@@ -17,7 +17,6 @@ from scipy.linalg import lapack
 
 from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
-from kerntest.learning.solvers.pairs import carried_on
 from kerntest.learning.solvers.positive import solve_positive
 from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.matrices.factor import pivoted_factor
@@ -47,7 +46,9 @@ LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
 # be violated it may change outputs.
 SAMPLED, FACTOR_COLUMNS, FACTOR_SHARE = 400, 4, 0.1
 # The ridge about the last coefficients, as a share of the largest diagonal entry; by how much it changes; the largest.
-NEARNESS, NEARER, FARTHEST = 1e-3, 0.1, 10.0
+NEARNESS, NEARER, FARTHEST = 1e-3, 0.17, 10.0
+# By how much of that ridge a factor may change entries.
+NEARNESS_SHARE = 0.03
 # Bytes for each entry of the matrix of the free rows: itself, and its factor.
 ENTRY_BYTES = 24
 
@@ -62,8 +63,10 @@ class Finish:
         self.tolerance, self.kept_bytes, self.largest = tolerance, kept_bytes, float(problem.costs.max())
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.first_nearness = NEARNESS * diagonal
-        # The factor of so many rows: rows only join.
-        self._kept: tuple[int, Array | None] = 0, None
+        # The factor of so many rows, which only join, and by how much it may change entries.
+        self._kept: tuple[int, float, Array | None] = 0, 0.0, None
+        # Whether the active set method has not got there, so that problems are solved about the last coefficients.
+        self.hard = False
         self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
 
     def certified(self, guess: Point, width: float, exact: bool) -> Solution:
@@ -143,28 +146,31 @@ class Finish:
         given = self.matrix.outputs(fixed) if f is None else f + self.matrix.outputs(fixed - beta)
         part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * given[rows], wanted)
         inside = fixed.copy()
-        if len(rows):
-            if factor is None:
-                system = systems.DenseSystem(self.matrix.square(rows), part, self.counter)
-                inside[rows] = self._solved(system, beta[rows], b=b, width=width)
-            else:
-                inside[rows] = self._nearby(
-                    systems.FactorSystem(factor, part, self.counter), beta[rows], b=b, width=width
-                )
+        if len(rows) and factor is not None:
+            system = systems.FactorSystem(factor, part, self.counter)
+            # What the factor leaves out of these outputs stays as it is at the last coefficients.
+            left = (f - given)[rows] - system.outputs(beta[rows]) if self.hard and f is not None else 0.0
+            inside[rows] = self._nearby(system, beta[rows], b=b, width=width, left=left).coefficients
+        elif len(rows):
+            dense = systems.DenseSystem(self.matrix.square(rows), part, self.counter)
+            inside[rows] = self._solved(dense, beta[rows], b=b, width=width)
         new = problem.feasible(inside)
         return new, given + self.matrix.outputs(new - fixed)
 
     def _factor(self, rows: NDArray[np.intp]) -> Array | None:
-        """Return G with K = G G' for some rows but for rounding, None where it has many columns."""
+        """Return G with K = G G' for some rows, None where it has many columns.
+
+        But for rounding, or, where problems are solved about the last coefficients, for less than the ridge there.
+        """
         most = len(rows) // FACTOR_COLUMNS
         if isinstance(self.matrix, FactorMatrix):
             return self.matrix.columns[rows] if self.matrix.columns.shape[1] <= most else None
-        if self._kept[0] != len(rows):
-            error = self.violation * FACTOR_SHARE / float(self.problem.costs[rows].sum())
+        error = max(self.violation * FACTOR_SHARE / float(self.problem.costs[rows].sum()), self.least_ridge)
+        error = max(error, NEARNESS_SHARE * self.nearness) if self.hard else error
+        if self._kept[0] != len(rows) or error < self._kept[1]:
             sample = np.linspace(0, len(rows) - 1, SAMPLED, dtype=np.intp)
-            factor = pivoted_factor(Repeated(self.matrix, rows), max(error, self.least_ridge), most, sample)
-            self._kept = len(rows), factor
-        return self._kept[1]
+            self._kept = len(rows), error, pivoted_factor(Repeated(self.matrix, rows), error, most, sample)
+        return self._kept[2]
 
     def _solved(self, system: systems.DenseSystem, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
@@ -173,18 +179,15 @@ class Finish:
         largest = min(self.largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or self.largest)
         ridge = max(self.share * self.tolerance / largest, self.least_ridge)
         point = None
-        if not width:
+        if not width and not self.hard:
             sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
             point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
-            if not point.reached:
-                # Rows that lie next to one another change sides by turns in systems; pairs of them do not.
-                settled, near = carried_on(system.K, part, beta, tolerance=max(tolerance, 1e-5))
-                if near:
-                    a = part.signs * settled
-                    sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
-                    point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
-                    if not point.reached:
-                        return settled
+            # Rows that lie next to one another change sides by turns, as do those of which very many functions are as good.
+            self.hard = not point.reached
+        if self.hard:
+            point = self._nearby(system, beta, b=b, width=width)
+            if point.reached:
+                return point.coefficients
         if point is None or not point.reached:
             start = width or max(AGAIN_WIDTH, AGAIN_RIDGE * largest)
             point = self._newton(system, beta, b, start, ridge)
@@ -194,17 +197,20 @@ class Finish:
         """Return the point that Newton's method leads to from a width on."""
         return newton(system, beta, system.outputs(beta), b, start=start, steps=200, finish=(ridge, self.violation))
 
-    def _nearby(self, system: systems.FactorSystem, beta: Array, *, b: float, width: float) -> Array:
-        """Return coefficients that solve a problem with a ridge about the last ones, which leaves nothing behind where they settle.
+    def _nearby(
+        self, system: systems.System, beta: Array, *, b: float, width: float, left: Array | float = 0.0
+    ) -> Point:
+        """Return the solution of a problem with a ridge about the last coefficients, which leaves nothing behind where they settle.
 
-        The proximal point method; see Rockafellar (1976). The ridge grows until the active set method gets there.
+        The proximal point method; see Rockafellar (1976). The ridge grows until the active set method gets there. `left` is
+        what the system leaves out of the outputs.
         """
         part, failed = system.problem, False
         if width:
             beta = self._newton(system, beta, b, width, self.nearness).coefficients
         a = np.clip(part.signs * beta, 0.0, part.costs)
         while True:
-            near = system.at(replace(part, margins=part.margins + self.nearness * a))
+            near = system.at(replace(part, margins=part.margins - part.signs * left + self.nearness * a))
             sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
             falling = Falling(self.nearness, self.nearness, 1.0, self.violation)
             point, _ = active_set(near, sets, falling, patience=PATIENCE)
@@ -212,7 +218,7 @@ class Finish:
             failed |= not point.reached
             if point.reached or self.nearness > FARTHEST * float(system.reach.max()):
                 self.nearness *= 1.0 if failed else NEARER
-                return point.coefficients
+                return point
             self.nearness /= NEARER
 
     def _refined(self, system: systems.DenseSystem, beta: Array, ridge: float) -> Array:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 LEAST_CURVATURE = 1e-12
 # Steps of pairs, in units of the number of rows, and at least so many; bytes of the rows of the matrix that are kept.
 STEPS, LEAST_STEPS, PAIRS_KEPT_BYTES = 100, 100_000, 2 * 10**8
-# Steps for each row where pairs go on from what systems have left: as long as these would take, a share of the rows, and at least so many.
-CARRIED, CARRIED_SHARE = 20, 30
 
 
 def descend(
@@ -84,15 +82,6 @@ def descend(
         np.subtract(v, gain, out=v)
         taken += 1
     return np.array(beta), taken
-
-
-def carried_on(K: Entries, problem: Problem, beta: Array, *, tolerance: float) -> tuple[Array, bool]:
-    """Return coefficients that pairs lead to from others, and whether they got within the tolerance."""
-    n, start = len(problem), problem.feasible(beta)
-    most = max(CARRIED, n // CARRIED_SHARE) * n
-    v = (problem.signs * problem.margins - K @ start.astype(K.dtype)).astype(K.dtype)
-    beta, taken = descend(K.__getitem__, K.diagonal(), problem, start, v, tolerance=tolerance, most=most)
-    return beta, taken < most
 
 
 def filled(problem: Problem) -> Array:
