@@ -153,7 +153,7 @@ def test_cases_of_two_rows_of_which_some_are_lost_are_told_where_texts_name_them
 
 def test_a_column_of_time_by_its_name_may_count_the_rows():
     table = prices(0, n=200)
-    for name, told in (("ordinal_date", True), ("Week", True), ("rank", False)):
+    for name, told in (("ordinal_date", True), ("Week", True), ("t", True), ("rank", False)):
         assert bool(in_time(read_table(table.assign(day=range(700, 900)).rename(columns={"day": name})))) == told
 
 
@@ -179,6 +179,18 @@ def test_a_series_with_its_time_is_told_by_tests_of_two_tables_and_by_learners()
     rest = np.random.default_rng(5).normal(size=(len(lagged), 3))
     rest = pd.DataFrame(rest, columns=list("abc"), index=lagged.index).join(lagged[["close"]])
     assert not [text for text in train_ridge(rest, "close").warnings if "neighbouring" in text]
+
+
+def test_stretches_of_time_hold_several_steps_and_a_cluster_of_one_row_is_none():
+    months = pd.DataFrame({"month": pd.date_range("1990-01-01", periods=120, freq="MS"), "x": prices(0, n=120).close})
+    months = months.assign(late=["no"] * 90 + ["yes"] * 30, stretch=range(120))
+    (text,) = [text for text in mmd_test(months, by="late", columns="x").warnings if "neighbouring" in text]
+    assert "number stretches of rows, as years of 'month', in a column 'stretch'" in text
+    found = hsic_test(months, x_columns="late", y_columns="x", cluster="stretch")
+    assert (
+        "each 'stretch' has one row: what relabels clusters relabels rows, and takes them for independent"
+        in found.warnings
+    )
 
 
 def test_series_that_are_learned_from_each_other_are_told_without_a_column_of_time():

@@ -50,7 +50,9 @@ CALLED = re.compile(
     r"|subj|subject|patient|participant|respondent|individual|animal|household)(?:$|[^a-z])"
 )
 # And what one of time is.
-TIME = re.compile(r"(?:^|[^a-z])(?:date|day|week|month|quarter|year|hour|minute|time|timestamp)s?(?:$|[^a-z])")
+TIME = re.compile(
+    r"(?:^|[^a-z])(?:date|day|week|month|quarter|year|hour|minute|time|timestamp|period|trend|t)s?(?:$|[^a-z])"
+)
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Rows of a case are alike if chance makes them so with less than this probability, and of what names cases for sure, with
 # less than the second; where nothing else is known of the other side, if cases explain so much;
@@ -421,3 +423,11 @@ def explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:
 def within_years(ascending: Values) -> bool:
     """Say whether numbers may be years."""
     return bool(YEARS[0] <= ascending[0] <= ascending[-1] <= YEARS[1])
+
+
+def longer_than_steps(dates: Column) -> str:
+    """Return a stretch of time that holds some ten of the steps of dates."""
+    step = float(np.median(np.diff(np.unique(dates.values[~dates.missing], return_counts=True)[0])))
+    return next(
+        name for most, name in ((0.5, "days"), (8.0, "months"), (100.0, "years"), (math.inf, "decades")) if step < most
+    )

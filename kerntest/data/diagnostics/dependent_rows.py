@@ -17,6 +17,7 @@ from kerntest.data.diagnostics.cases import (
     case_columns,
     cases_in_place,
     explained,
+    longer_than_steps,
     means_of_groups,
     runs,
     says_time,
@@ -111,8 +112,11 @@ def dependent_rows(
         in_order = [(one, of) for one, of in some if in_time(of)]
         alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(_not_numbering(one), of))]
         if alike:
-            dates = (one.name for _, of in in_order for one in in_time(of) if one.kind == "date")
-            such = next((f", as months of {name!r}," for name in dates), ", differently in each file," * (same is None))
+            dates = (one for _, of in in_order for one in in_time(of) if one.kind == "date")
+            such = next(
+                (f", as {longer_than_steps(one)} of {one.name!r}," for one in dates),
+                ", differently in each file," * (same is None),
+            )
             told, way = f"number stretches of rows{such} in a column 'stretch'", ""
             if same is not None:
                 # Stretches of one group are long, and begin and end.
@@ -164,11 +168,15 @@ def _is_series(cases: Cases, table: Table, names: Iterable[str]) -> bool:
 
 
 def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> Iterator[str]:
-    """Yield a warning where means of clusters that tell the time follow one another in some columns of numbers."""
-    timed = next((one for one in in_time(table) if one.name == cluster), None)
-    if timed is None:
+    """Yield a warning where clusters are rows, or follow time and their means follow one another in some columns of numbers."""
+    places = places_among_values(table[cluster])
+    if len(places) > 1 and places.max() + 1 == len(places):
+        yield f"each {cluster!r} has one row: what relabels clusters relabels rows, and takes them for independent"
         return
-    places = places_among_values(timed)
+    timed = in_time(table)
+    # In time numbers of stretches only grow.
+    if not timed or np.diff(table[cluster].values).min(initial=0) < 0:
+        return
     means = (
         (one.name, means_of_groups(one.values, places))
         for one in columns
@@ -177,7 +185,7 @@ def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> I
     alike = [name for name, some in means if _runs_in_order(some, IN_TIME, FEWEST_IN_TIME)]
     if alike:
         yield (
-            f"{cluster!r} tells the time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
+            f"{cluster!r} follows time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
             f"takes them for independent, and the p-value is far too small; {option('time-series', True)} of hsic tests series"
         )
 
