@@ -271,11 +271,21 @@ def _coloured(axis: Any, rows: Array, shown: NDArray[np.intp], color: Column | N
         color = as_text(color)
     if color is None:
         axis.scatter(*rows.T, color=panels.COLOUR_X, **style)
-    elif color.is_category:
+        return
+    known, marks = ~color.missing[shown], list[Any]()
+    if not known.all():
+        grey = {"color": panels.NEUTRAL, "marker": "o"}
+        axis.scatter(*rows[~known].T, **style, **grey)
+        marks = [panels.mark("missing", **grey)]
+    rows, shown = rows[known], shown[known]
+    if color.is_category:
         panels.scatter_classes(axis, rows, color.values[shown], size)
-        marks = panels.class_marks(color.levels)
+        marks = [*panels.class_marks(color.levels), *marks]
         panels.legend_below(axis, marks, ncols=4, title=panels.named(color.name), title_fontsize=8.5)
-    else:
+        return
+    if marks:
+        panels.legend_below(axis, marks)
+    if len(rows):
         values = np.clip(color.values, -LARGEST_DRAWN, LARGEST_DRAWN)[shown]
         bar = panels.draw_bar(axis, axis.scatter(*rows.T, c=values, cmap=NUMBER_MAP, **style), color.name)
         if color.kind == "date":

@@ -12,11 +12,11 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_rgba
 
-from kerntest import SVM, KernelRidge, train_kpca, train_ridge, train_svm
+from kerntest import SVM, KernelRidge, train_kpca, train_ridge, train_svm, train_unmix
 from kerntest.learning.fit_pictures import Predicted, draw_residuals, draw_scree, draw_search, draw_truth
 from kerntest.learning.machines.decision_pictures import draw_confusion, draw_roc
 from kerntest.learning.scores import roc_auc
-from kerntest.report.panels import CLASSES_IN_LEGEND, COLOUR_Y, COLOURS, POINTS_DRAWN, figure
+from kerntest.report.panels import CLASSES_IN_LEGEND, COLOUR_Y, COLOURS, NEUTRAL, POINTS_DRAWN, figure
 from kerntest.report.results.learning_record import GridCell, GridSearch, RidgeCell, RidgeGrid
 
 TINT = 0.25
@@ -364,6 +364,25 @@ def test_rows_lie_in_the_plane_of_two_components_and_have_the_colour_of_a_column
         assert axis.collections[0].get_array().max() == largest
     np.testing.assert_allclose([bar.get_height() for bar in scree.patches], [100 * first, 100 * second], rtol=1e-12)
     np.testing.assert_allclose(scree.lines[0].get_ydata(), [100 * first, 100 * (first + second)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("missing", ["error", "drop", "indicator"])
+@pytest.mark.parametrize("color", ["kind", "digit", "price", "day"])
+def test_rows_without_a_colour_stay_and_are_grey(color, missing):
+    table = COMPONENTS[["a", "b", "c", color]].copy()
+    table.loc[[0, 7, 30], color] = None
+    for train in (train_kpca, train_unmix):
+        result, made = drawn_by(train, table, color=color, missing=missing, components=2, render=True)
+        bare = train(table[["a", "b", "c"]], components=2)
+        assert result.n_train == bare.n_train == 60
+        # The last pair of unmixed columns is drawn like the first.
+        axis = next(one for one in panels(made) if one.get_legend() is not None)
+        assert len(points(axis)) == 60
+        grey = [own for own, face, _ in scatters(axis) if tuple(face[0]) == to_rgba(NEUTRAL)]
+        assert [len(own) for own in grey] == [3]
+        assert legend(axis)[-1] == "missing"
+        if train is train_kpca:
+            np.testing.assert_allclose(result.eigenvalues, bare.eigenvalues, rtol=1e-12)
 
 
 @pytest.mark.parametrize("color", [None, "kind", "price", "huge"])

@@ -279,7 +279,7 @@ KPCA = Manual(
         "categories the correlation ratio. A nonlinear component may go with none and still have a shape: draw it. "
         "Shares of the variance compare components of one kernel, never two kernels or bandwidths: a narrow one "
         "spreads the variance over many components, whatever the rows are like. The column named in --color takes no "
-        "part.",
+        "part: rows without a value in it stay, and are drawn grey.",
     },
     never=("5",),
 )

@@ -268,7 +268,7 @@ class KpcaLearner(Learner[KpcaFit, KpcaResult]):
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table, with warnings of columns that number its rows."""
-        labelled = training.read_labelled(data, (), reading, beside=() if self.color is None else (self.color,))
+        labelled = training.read_labelled(data, (), reading, shown=() if self.color is None else (self.color,))
         return replace(labelled, warnings=(*labelled.warnings, *running_numbers(labelled)))
 
     def rows(self, labelled: Labelled) -> TrainingRows:

@@ -221,7 +221,7 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table, without dates that nobody named: time runs on, and is no mixture."""
-        labelled = training.read_labelled(data, (), reading, beside=() if self.color is None else (self.color,))
+        labelled = training.read_labelled(data, (), reading, shown=() if self.color is None else (self.color,))
         columns = labelled.features.columns
         dates = [one.name for one in columns if one.kind == "date"]
         if not dates or not is_all(reading.columns) or not any(one.kind == "number" for one in columns):

@@ -125,17 +125,18 @@ def read_labelled(
     *,
     name: str = "train",
     beside: Sequence[str] = (),
+    shown: Sequence[str] = (),
     check: Callable[[Column, str], object] | None = None,
 ) -> Labelled:
     """Return the rows of a table to learn from; `name` is what data in memory are called.
 
-    `check` refuses targets that cannot be predicted, before anything else is asked of the rows.
+    Rows without a value in a column that is `shown` alone stay. `check` refuses targets that cannot be predicted, before anything else is asked of the rows.
     """
     table = options.read(data, name)
     if options.cluster in (*targets, *beside):
         told = f"column {options.cluster!r} cannot be target or weight and {option('cluster')} too"
         raise UsageError(told, hint="name another one", code="usage.cluster", where={"column": str(options.cluster)})
-    apart = table.select(options.apart(targets, beside)).names
+    apart = table.select(options.apart(targets, (*beside, *shown))).names
     if apart and len(apart) == len(table.names):
         only = f"{listed(list(map(repr, apart)))} {'is' if len(apart) == 1 else 'are'} all that {table.name} has"
         told, hint = f"{only}: there is no column to learn from", "hand over a table with others beside"
@@ -145,7 +146,7 @@ def read_labelled(
         if check is not None and target.problem is None and len(present.values):
             check(present, table.name)
     names = named_columns(table, options.columns, [*split_patterns(options.exclude), *apart]).names
-    return _whole_rows(table, names, targets, options, beside)
+    return _whole_rows(table, names, targets, options, beside, shown=shown)
 
 
 def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelled:
@@ -174,20 +175,27 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
 
 
 def _whole_rows(
-    table: Table, names: Sequence[str], targets: Sequence[str], options: TrainingOptions, beside: Sequence[str] = ()
+    table: Table,
+    names: Sequence[str],
+    targets: Sequence[str],
+    options: TrainingOptions,
+    beside: Sequence[str] = (),
+    *,
+    shown: Sequence[str] = (),
 ) -> Labelled:
     """Return the rows of a table that have no missing values; warn about the others."""
     apart = options.apart(targets, beside)
-    chosen = check_usable(table.select([*names, *apart]))
+    chosen = check_usable(table.select([*names, *apart, *shown]))
     check_policy(options.missing)
     gaps = options.missing == "indicator"
     # What is predicted, and what goes along, must be there.
     idle = {one.name for one in chosen.columns if gaps or (options.numbers and one.is_category)}.difference(apart)
+    idle.update(shown)
     counts = {column.name: column.n_missing for column in chosen.columns if column.name not in idle}
     kept, dropped = apply_missing(chosen, options.missing, apart, whole=counts)
     lost = lost_rows(table.name, dropped, table.n_rows, counts, apart if len(names) > 1 else chosen.names)
     warnings = (*chosen.warnings, *lost)
-    features, predicted, others = (kept.select(some) for some in (names, targets, beside))
+    features, predicted, others = (kept.select(some) for some in (names, targets, (*beside, *shown)))
     cluster = None if options.cluster is None else kept[options.cluster]
     with_gaps = tuple(column.name for column in features.columns if gaps and column.n_missing)
     return Labelled(table, features, predicted.columns, warnings, others.columns, cluster, gaps=with_gaps)
