@@ -73,6 +73,7 @@ _PARTS = {"d": _DAY, "H": _HOUR, "M": 60 * _SECOND, "S": _SECOND, "h": _HOUR, "m
 _LATER = rf"(?:[ T]+{_CLOCK})?\s*"
 _LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
 _FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_YEAR_MONTH = re.compile(r"\s*(1[5-9]\d\d|2[01]\d\d|2200)-(0[1-9]|1[0-2])\s*", re.ASCII)
 _NAMED = re.compile(rf"\s*(\d{{1,2}})[ -]([A-Za-z]{{3}})[a-z]*\.?[ -](\d{{4}}){_LATER}", re.ASCII)
 _MONTH_NAMED = re.compile(rf"\s*([A-Za-z]{{3}})[a-z]*\.? (\d{{1,2}}),? (\d{{4}}){_LATER}", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -232,6 +233,18 @@ def _year_first(text: str) -> float | None:
     return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
 
 
+def _year_month(text: str) -> float | None:
+    """Return the first day of a month such as 1949-01."""
+    found = _YEAR_MONTH.fullmatch(text)
+    return None if found is None else _days(found[1], int(found[2]), "1", ("",))
+
+
+def _are_months(levels: Iterable[str]) -> bool:
+    """Say whether all texts are months of a year. Seasons such as 2003-04, each of a year and the next, are none."""
+    found = [_YEAR_MONTH.fullmatch(level) for level in levels]
+    return all(found) and any((int(one[1]) + 1 - int(one[2])) % 100 for one in found if one)
+
+
 _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
 _TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
 PLAIN = Form("", "number", "number", "", reader=_plain)
@@ -263,6 +276,10 @@ FORMS = (
     ),
 )
 
+# Of a column all of whose values are so: a season such as 2019-20 among them makes all of them text.
+MONTH = Form(
+    "date, month of a year", "date", "month of a year", "months were read as their first days", "2025-12", _year_month
+)
 DURATION = Form("duration", "number", "duration", "durations were read as hours", "1h 30m", _duration, "hours")
 
 
@@ -271,7 +288,7 @@ def date_form(dayfirst: bool | None) -> str:
     return "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
 
 
-_FORM_OF = {form.name: form for form in (*FORMS, DURATION, STORED)}
+_FORM_OF = {form.name: form for form in (*FORMS, DURATION, MONTH, STORED)}
 
 
 def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
@@ -333,6 +350,8 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
     likely = [k for k, level in enumerate(levels) if counts[k] and _may_be_read(level)]
     if 2 * int(counts[likely].sum()) <= total:
         return None
+    if int(counts[likely].sum()) == total and _are_months(levels[k] for k in likely):
+        return TextMeaning(MONTH, [_year_month(level) for level in levels], total, total)
 
     def read_by(forms: Iterable[Form]) -> dict[Form, dict[int, float]]:
         return {form: {k: value for k in likely if (value := form.read(levels[k])) is not None} for form in forms}

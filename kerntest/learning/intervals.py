@@ -157,7 +157,7 @@ class UnevenCoverage:
         grow, (low, high) = "grow" if self.high < self.low else "shrink", map(percent, (self.low, self.high))
         told = f"intervals have about one width, and errors {grow} with the prediction of {self.target!r}"
         shares = f"those of {percent(self.interval)} hold {low} of the third with the lowest and {high} of that with the highest"
-        way = "the logarithm of positive numbers" if grow == "grow" else "the square, or the exponential of a logarithm"
+        way = "the logarithm of positive numbers" if grow == "grow" else "the square or the exponential"
         way_out = f"a transformation of {self.target!r}, such as {way}, may help"
         return f"{told}: {shares} ({rows}); {way_out}"
 

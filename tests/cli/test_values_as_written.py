@@ -7,8 +7,11 @@ import shlex
 from datetime import date, timedelta
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from tolerances import SAME_MACHINE
+
+from kerntest import read_table
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
@@ -91,6 +94,48 @@ def test_names_with_numbers_in_them_stay_text(columns):
     # One value alone is a label.
     found, warnings = columns({"region": ["2. Middle Atlantic"] * 40, "n": [str(k % 7) for k in range(40)]})
     assert (found["region"]["type"], warnings) == ("text", [])
+
+
+def test_months_of_years_are_dates_and_seasons_stay_text(columns):
+    months = [f"{1949 + k // 12}-{k % 12 + 1:02}" for k in range(40)]
+    found, warnings = columns(
+        {
+            "month": months,
+            "some": ["", *months[1:]],
+            "seasons": [f"{2000 + k % 11}-{k % 11 + 1:02}" for k in range(40)],
+            "few": ["2009-10", "2010-11"] * 20,
+            "long": [*months[:-1], "2019-20"],
+            "old": ["0949-01", *months[1:]],
+            "mixed": [*months[:-1], "1949-01-05"],
+        }
+    )
+    for name in ("month", "some"):
+        assert found[name]["type"] == "date"
+        assert found[name]["maximum"] == "1952-04-01"
+    assert (found["month"]["minimum"], found["some"]["minimum"]) == ("1949-01-01", "1949-02-01")
+    assert {found[name]["type"] for name in ("seasons", "few", "long", "old", "mixed")} == {"text"}
+    told = " ".join(warnings)
+    assert "months were read as their first days" in told
+    assert "1949-01 is 1949-01-01" in told
+
+
+def test_months_are_the_same_dates_in_every_format_and_for_a_model(kerntest):
+    months = [f"{1949 + k // 12}-{k % 12 + 1:02}" for k in range(40)]
+    values = {"month": months, "y": [k % 12 + k for k in range(40)]}
+    write("train.csv", values)
+    pd.DataFrame(values).to_parquet("train.parquet")
+    first, last = (float((date(*day) - date(1970, 1, 1)).days) for day in ((1949, 1, 1), (1952, 4, 1)))
+    for table in map(read_table, ("train.csv", "train.parquet", pd.DataFrame(values))):
+        assert (table["month"].kind, *table["month"].range) == ("date", first, last)
+    assert kerntest("ridge", "train.csv", "--target", "y", "--output", "m.kt").code == 0
+    outs = []
+    for path, new in (("new.csv", ["1952-05", "1952-06"]), ("days.csv", ["1952-05-01", "1952-06-01"])):
+        write(path, {"month": new, "k": [1, 2]})
+        outcome = kerntest("predict", "m.kt", path, "-q")
+        assert outcome.code == 0
+        outs.append(outcome.out)
+    assert len(outs[0].splitlines()) == 3
+    assert outs[0] == outs[1]
 
 
 def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):
