@@ -73,7 +73,7 @@ def ridge_panels(
         drawn.append(fit_panel(own, parts, place, partial(curve, place=place), band=band, remark=remark))
     if len(judged) == 1:
         drawn.append(partial(draw_residuals, judged=judged[0]))
-    return [*drawn, *grid_panels(result.grid)], f"{', '.join(result.targets)}: {ridge_sentence(result)}"
+    return [*drawn, *grid_panels(result.grid, result.cluster)], f"{', '.join(result.targets)}: {ridge_sentence(result)}"
 
 
 def fit_panel(own: Predicted, parts: Sequence[TrainingRows], place: int, curve: Curve, **told: str) -> panels.Panel:
@@ -84,9 +84,9 @@ def fit_panel(own: Predicted, parts: Sequence[TrainingRows], place: int, curve: 
     return partial(draw_fit, parts=parts, place=place, curve=curve, **told)
 
 
-def grid_panels(grid: GridSearch | RidgeGrid | None) -> list[panels.Panel]:
-    """Return the panel of a grid of several cells."""
-    return [partial(draw_search, grid=grid)] if grid is not None and len(grid.cells) > 1 else []
+def grid_panels(grid: GridSearch | RidgeGrid | None, cluster: str | None = None) -> list[panels.Panel]:
+    """Return the panel of a grid of several cells; where there are clusters, one of them is left out at a time."""
+    return [partial(draw_search, grid=grid, cluster=cluster)] if grid is not None and len(grid.cells) > 1 else []
 
 
 def importance_panels(importance: Importance | None) -> list[panels.Panel]:
@@ -190,7 +190,7 @@ def _scatter(axis: Any, across: Array, up: Array) -> None:
 CRITERIA = {"loo": "Leave-one-out", "gcv": "GCV", "evidence": "Evidence"}
 
 
-def draw_search(axis: Any, grid: GridSearch | RidgeGrid) -> None:
+def draw_search(axis: Any, grid: GridSearch | RidgeGrid, cluster: str | None = None) -> None:
     """Draw the scores of a grid, dark where they are good, those given up in brackets, and frame the chosen cell.
 
     Negative errors show as errors, as they do in the text.
@@ -202,6 +202,7 @@ def draw_search(axis: Any, grid: GridSearch | RidgeGrid) -> None:
     heading, score = "Cross-validation", f"{called} over {grid.folds} folds"
     if isinstance(grid, RidgeGrid):
         heading, score = CRITERIA.get(grid.criterion, f"{grid.folds} folds"), grid.score
+        heading = heading if cluster is None else heading.replace("-one-", "-one-cluster-")
     (option, columns), name, best = grid.columns, grid.OPTION.rstrip("_"), grid.best
     scores = turned * np.array([[getattr(cell, grid.SCORE) for cell in cells] for cells in columns]).T
     goodness = sign * scores

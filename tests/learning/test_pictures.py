@@ -301,6 +301,8 @@ def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_g
     assert [axis.get_ylabel() for axis in panels(made)[:3]] == ["x1", "x2", "y"]
     # A kernel with two scales has multiples of its bandwidths.
     assert "bandwidth / median = " in panel(made, "Leave-one-out: ").get_title()
+    _, made = drawn_by(train_ridge, numbers(1).assign(who=np.arange(60) // 4), target="y", cluster="who")
+    assert panel(made, "Leave-one-cluster-out: ")
 
 
 @pytest.mark.parametrize("rows", [1, 5, 3 * POINTS_DRAWN])
