@@ -268,6 +268,19 @@ def test_rows_of_one_class_are_no_reason_for_weights():
     assert "no test row" not in " | ".join(train_svm(frame, "y", test_fraction=0.3).warnings)
 
 
+@pytest.mark.parametrize("kernel", ["gaussian(1.5)", "linear"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_nearest_mean_scores_its_own_rows_as_it_scores_others(classes, kernel):
+    X, y = clouds(120, classes=classes)
+    frame = frame_of(X, y)
+    # With copies, which are one row of the matrix.
+    frame = pd.concat([frame, frame[:30]])
+    own, others = (train_svm(frame, "y", kernel=kernel, test=test).baseline for test in (None, frame))
+    assert own.method == others.method == "nearest mean"
+    assert own.score == pytest.approx(others.score, abs=1e-12)
+    assert own.balanced_accuracy == pytest.approx(others.balanced_accuracy, abs=1e-12)
+
+
 def test_the_baseline_is_the_better_of_two():
     X, _ = clouds(200)
     rare = (np.arange(200) % 8 == 0).astype(int)

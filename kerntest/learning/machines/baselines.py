@@ -20,6 +20,8 @@ from kerntest.learning.scores import classification_metrics
 from kerntest.learning.solvers.problem import Solution
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
@@ -48,6 +50,17 @@ def nearest_mean(matrix: Matrix, rows: NDArray[np.intp], counts: Array) -> Solut
     shares = counts / counts.sum()
     outputs = matrix.products(rows, shares, rows)
     return Solution(shares, -0.5 * float(shares @ outputs), outputs, method="mean")
+
+
+def mean_scores(matrix: Matrix, of_class: Sequence[NDArray[np.intp]], counts: Array) -> Array:
+    """Return those functions of all classes at all rows, one column for each. Cost: of the entries of two rows of a class one."""
+    scores = np.empty((matrix.n, len(of_class)))
+    for column, rows in enumerate(of_class):
+        shares = np.zeros(matrix.n)
+        shares[rows] = counts[rows] / counts[rows].sum()
+        outputs = matrix.outputs(shares)
+        scores[:, column] = outputs - 0.5 * float(shares @ outputs)
+    return scores
 
 
 def perceptron(matrix: Matrix, codes: NDArray[np.intp], count: int, seed: int) -> list[Solution]:

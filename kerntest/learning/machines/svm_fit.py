@@ -16,7 +16,7 @@ from kerntest.errors import KerntestError, UndecidedError, UsageError, option
 from kerntest.kernels.algebra import has_bandwidth, overflow
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.machines.baselines import nearest_mean, perceptron
+from kerntest.learning.machines.baselines import mean_scores, nearest_mean, perceptron
 from kerntest.learning.machines.svm_model import Method, SvmModel
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.pairs import solve_indefinite
@@ -25,7 +25,7 @@ from kerntest.learning.solvers.smoothed import CHOOSING_BYTES, CostPath
 from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_stack, stacks
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
-from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, is_definite, matrix_of
+from kerntest.matrices.matrix import FactorMatrix, GivenMatrix, Matrix, Repeated, is_definite, matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -277,6 +277,12 @@ class Machines:
         if rows.classes is not None:
             weights = weights * self.options.class_factors(self.names, rows.codes)[rows.codes]
         return self._summed(weights)
+
+    def mean_scores(self) -> Array:
+        """Return the scores of the given rows by the nearest mean, as its model gives them."""
+        matrix = self.matrix if self.factor is None else FactorMatrix(self.factor)
+        scores = mean_scores(matrix, self.of_class, self._summed(np.ones(len(self.given))))
+        return scores if self.copies is None else scores[self.copies]
 
     def _summed(self, weights: Array) -> Array:
         """Return what all of the given rows that are equal have in all."""

@@ -405,9 +405,11 @@ def told_of_baseline(
 def _nearest_mean(own: TrainingRows, seen: TrainingRows, options: SvmOptions) -> ClassificationMetrics:
     """Return how well rows are predicted by the nearest mean of the classes of others."""
     names = () if own.classes is None else own.classes.names
-    model = Machines(own, options, options.engine, "mean").fit(1.0).model
-    found = model.scores(seen.points, options.engine)
-    return classification_metrics(seen.codes, model.codes(found), model.class_scores(found), names)
+    machines = Machines(own, options, options.engine, "mean")
+    # Its own rows by the entries that make its intercepts.
+    found = machines.mean_scores() if seen is own else machines.fit(1.0).model.scores(seen.points, options.engine)
+    by_class = found[:, 1] - found[:, 0] if len(names) == 2 else found
+    return classification_metrics(seen.codes, found.argmax(axis=1), by_class, names)
 
 
 def sigmoids(pairs: Sequence[tuple[int, int]], codes: Codes, scores: Array, *, weighted: bool) -> tuple[Sigmoid, ...]:
