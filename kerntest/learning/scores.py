@@ -40,6 +40,8 @@ FLATTEST = 1e-9
 LEAST_CERTAIN = 1e-7
 # Scores that differ by less than this share of the largest are equal: rounding could have made the difference.
 EQUAL_SCORES = 1e-10
+# What is measured has errors: more than this share of the variance is explained by what was computed of one another.
+ALL_BUT_KNOWN = 0.9999
 # Numbers in one block of rows that are coupled at once.
 BLOCK = 2**20
 
@@ -291,7 +293,11 @@ def _cross_entropy(z: Array, target: Array) -> float:
 
 
 def told_of_errors(name: str, r2: float | None, rows: str) -> list[str]:
-    """Return a warning about predictions of a target that are no better than its mean on the same rows."""
+    """Return a warning about predictions of a target that are no better than its mean on the same rows, or too good."""
+    if r2 is not None and r2 > ALL_BUT_KNOWN:
+        told = f"the columns all but determine {name!r} (r2 = {number(r2)} on {rows})"
+        way_out = f"{option('exclude')} leaves out what nobody knows before {name!r}"
+        return [f"{told}, as where it is a sum of some of them, or one in other units; {way_out}"]
     if r2 is None or r2 > 0.0:
         return []
     told = f"{name!r} is predicted no better than by its mean (r2 = {number(r2)} on {rows})"

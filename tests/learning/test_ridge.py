@@ -346,6 +346,23 @@ def test_intervals_that_hold_too_few_rows_are_told():
     assert told not in told_of_fit(0.1, 2, n=24)
 
 
+def test_a_target_that_is_the_sum_of_columns_is_told():
+    drawn = np.random.default_rng(1)
+    table = pd.DataFrame(drawn.normal(size=(120, 3)), columns=list("abc"))
+    table = table.assign(sum=table["a"] + table["b"], noisy=table["a"] + table["b"] + 0.05 * drawn.normal(size=120))
+    told = "the columns all but determine 'sum' (r2 = 1 on "
+    for train, options, rows in (
+        (train_ridge, {}, "rows left out, one at a time"),
+        (train_ridge, {"cv": 5}, "rows held out in 5 folds"),
+        (train_ridge, {"test_fraction": 0.3}, "36 test rows"),
+        (train_svm, {"task": "regress", "C": 100.0, "epsilon": 0.001, "cv": 5}, "rows held out in 5 folds"),
+    ):
+        found = train(table, "sum", columns="a,b,c", kernel="linear", **options)
+        assert [text for text in found.warnings if text.startswith(f"{told}{rows})")]
+        found = train(table, "noisy", columns="a,b,c", kernel="linear", **options)
+        assert not any("all but determine" in text for text in found.warnings)
+
+
 def test_what_is_predicted_no_better_than_by_its_mean_is_told():
     told = "'y' is predicted no better than by its mean (r2 = -0."
     assert told in told_of_fit(0.1, 1, "z")
