@@ -104,9 +104,12 @@ class Gate:
             name = _R_SQUARED.sub("r2", self.name)
             close = None if self.name in found else _nearest(name, _numbers(found))
             meant = f"did you mean {close!r}?" if close else _some_numbers(found, name.rpartition(".")[0])
-            in_folds = MEAN_OF_FOLDS in found and _IN_FOLDS.match(self.name)
-            if in_folds and self.name not in found and not str(close).startswith("grid."):
-                meant = f"did you mean {MEAN_OF_FOLDS!r}, the score of rows held out in folds?"
+            # A regression whose folds were asked for has their RMSE in place of a mean.
+            of_folds = next((one for one in (MEAN_OF_FOLDS, "grid.rmse") if one in _numbers(found)), None)
+            known = self.name in found or str(close).startswith("grid.")
+            if of_folds and not known and _IN_FOLDS.match(self.name):
+                score = "score" if of_folds == MEAN_OF_FOLDS else "RMSE"
+                meant = f"did you mean {of_folds!r}, the {score} of rows held out in folds?"
             raise UsageError(
                 f"--fail-on: {no_number if self.name in found else f'the report has no {self.name!r}'}",
                 hint=meant,

@@ -164,6 +164,8 @@ def test_a_gate_on_the_score_in_folds_is_told_its_name(kerntest):
     for name in ("cv.accuracy", "cv", "grid.accuracy", "folds.accuracy"):
         told = kerntest(*SVM[:4], "--cv", "5", "--fail-on", f"{name}<0.9")
         assert told.err.splitlines()[1] == "hint: did you mean 'grid.mean', the score of rows held out in folds?"
+    told = kerntest(*RIDGE[:-1], "--cv", "3", "--fail-on", "cv_rmse>1")
+    assert told.err.splitlines()[1] == "hint: did you mean 'grid.rmse', the RMSE of rows held out in folds?"
     assert kerntest(*SVM[:4], "--cv", "5", "--fail-on", "grid.mean<0.99").code == 1
     # Other numbers of a grid, and of what has none.
     assert "did you mean 'grid.fits'?" in kerntest(*SVM[:4], "--fail-on", "grid.fit<1").err
