@@ -42,7 +42,7 @@ def named(data, **groups):
     table = read_table(data)
     if groups:
         found = case_column(table, *([table[name] for name in names] for names in groups.values()))
-        return found and found.name
+        return found and found.column.name
     named = case_columns(table, table.columns)
     return next((one.column.name for one in named if one.sure and max(one.alike.values()) > ALIKE), None)
 
@@ -179,6 +179,18 @@ def test_a_series_with_its_time_is_told_by_tests_of_two_tables_and_by_learners()
     rest = np.random.default_rng(5).normal(size=(len(lagged), 3))
     rest = pd.DataFrame(rest, columns=list("abc"), index=lagged.index).join(lagged[["close"]])
     assert not [text for text in train_ridge(rest, "close").warnings if "neighbouring" in text]
+
+
+def test_cases_that_cannot_change_places_are_told_without_a_way_that_leads_nowhere():
+    # Twelve stores of as many sizes.
+    rng, sizes = np.random.default_rng(4), range(10, 22)
+    place = np.repeat(np.arange(12), sizes)
+    level = (rng.permutation(12) % 4)[place]
+    table = pd.DataFrame({"store": [f"s{k}" for k in place], "visit": np.concatenate([np.arange(k) for k in sizes])})
+    table = table.assign(a=level + 0.3 * rng.normal(size=len(place)), b=level + 0.3 * rng.normal(size=len(place)))
+    told = "'store' are alike, and the test takes rows for independent: they are too few, or of too different sizes"
+    for found in (hsic_test(table, x_columns="a", y_columns="b"), hsic_pairs(table, exclude="visit")):
+        assert any(told in text for text in found.warnings)
 
 
 def test_stretches_of_time_hold_several_steps_and_a_cluster_of_one_row_is_none():

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.data.facts import NumberFacts, explained_share
+from kerntest.errors import rows_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,6 +45,8 @@ ONCE, COME_BACK = 1.05, 1.5
 # Lines of an order: rows are equal by chance so seldom in one column, and stay so this often at least, and as seldom change;
 # with it nearly all stay in another, in which equal values of the first apart are less often equal.
 UNLIKELY, STAYING, ALL_STAY, ALIKE_APART, MOSTLY = 0.1, 0.15, 0.95, 0.9, 0.6
+# So many relabellings of cases can reject.
+FEWEST_WAYS = 20
 # What a column of cases is called, as a word of its name.
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
@@ -80,6 +83,20 @@ class Cases(NamedTuple):
     alike: dict[str, float]
     fixed: set[str]
 
+    def told(self, way_out: str, *sides: Sequence[Column]) -> str:
+        """Return the warning of a test of two sides, with the way out if enough cases, or cases of one size, can change places."""
+        _, first, places, sizes = np.unique(
+            self.column.values, return_index=True, return_inverse=True, return_counts=True
+        )
+        own, rows = first[places], slice(len(places))
+        fixed = any(all((one.values[rows] == one.values[own]).all() for one in side) for side in sides)
+        moved = [len(sizes)] if fixed else np.unique(sizes, return_counts=True)[1].tolist()
+        if sum(math.lgamma(count + 1.0) for count in moved) < math.log(FEWEST_WAYS):
+            way_out = (
+                "they are too few, or of too different sizes, to change places, and the p-value may be far too small"
+            )
+        return takes_rows_for_independent(self.column.name, way_out)
+
     def inflate(self, x: Iterable[str], y: Iterable[str]) -> bool:
         """Say whether a test of some columns against others takes far too few cases for many rows."""
         x, y = {*x}, {*y}
@@ -89,6 +106,11 @@ class Cases(NamedTuple):
     def inflated(self, x: float, y: float) -> bool:
         """Say whether so large shares on both sides inflate the variance of a difference."""
         return 1.0 + (self.size - 1.0) * x * y > INFLATED
+
+
+def takes_rows_for_independent(name: str, way_out: str) -> str:
+    """Return the warning of a test about a column that names cases of several rows."""
+    return f"{rows_alike(name)}, and the test takes rows for independent: {way_out}"
 
 
 def case_columns(
@@ -134,10 +156,10 @@ def case_columns(
                 yield Cases(table[column.name], sure, float(sizes @ sizes) / len(levels), alike, fixed)
 
 
-def case_column(table: Table, x: Sequence[Column], y: Sequence[Column]) -> Column | None:
+def case_column(table: Table, x: Sequence[Column], y: Sequence[Column]) -> Cases | None:
     """Return the first column that names cases of which a test of x against y takes far too few for many rows."""
     sides = [[column.name for column in side] for side in (x, y)]
-    return next((one.column for one in case_columns(table, [*x, *y]) if one.inflate(*sides)), None)
+    return next((one for one in case_columns(table, [*x, *y]) if one.inflate(*sides)), None)
 
 
 def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> Iterator[Cases]:

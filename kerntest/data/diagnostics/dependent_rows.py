@@ -21,6 +21,7 @@ from kerntest.data.diagnostics.cases import (
     means_of_groups,
     runs,
     says_time,
+    takes_rows_for_independent,
     within_years,
 )
 from kerntest.data.diagnostics.misleading import (
@@ -33,7 +34,7 @@ from kerntest.data.diagnostics.misleading import (
 )
 from kerntest.data.facts import NumberFacts, counts_rows
 from kerntest.data.table import Column
-from kerntest.errors import either, listed, option, rows_alike
+from kerntest.errors import either, listed, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,15 +44,6 @@ if TYPE_CHECKING:
     from kerntest.data.diagnostics.cases import Cases
     from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Table
-
-
-def cases_warning(name: str, way_out: str = "") -> str:
-    """Return the warning of a test about a column that names cases of several rows."""
-    return _takes_rows_for_independent(name, f"{way_out or option('cluster', [name])} relabels them together")
-
-
-def _takes_rows_for_independent(name: str, way_out: str) -> str:
-    return f"{rows_alike(name)}, and the test takes rows for independent: {way_out}"
 
 
 def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
@@ -99,10 +91,10 @@ def dependent_rows(
             if not cases.inflated(apart, max(cases.alike.values())) or _is_series(cases, of, cases.alike):
                 continue
             if apart == 1.0:
-                yield cases_warning(name)
+                yield takes_rows_for_independent(name, f"{option('cluster', [name])} relabels them together")
                 return
             if cases.sure:
-                yield _takes_rows_for_independent(name, ways_with_shared_cases(name, same))
+                yield takes_rows_for_independent(name, ways_with_shared_cases(name, same))
                 return
     looked = [list(zip(tables, whole, strict=True))]
     if (table := read[0].whole) is not None and table is read[1].whole:
@@ -301,10 +293,14 @@ def order_warnings(
         alike = [alike_neighbours(side.columns, read, rows) for side, read in sides]
         found = (case_column(read, *(side.columns for side, _ in sides)) for _, read in sides)
         times = {one.name for _, read in sides for one in in_time(read)} if all(alike) else set[str]()
-        cases = next((one for one in found if one is not None and one.name not in times), None)
+        cases = next((one for one in found if one is not None and one.column.name not in times), None)
     named, told = [names[0] for names in alike if names] if cases is None and all(alike) else [], list[str]()
     if cases is not None:
-        told = [cases_warning(cases.name)]
+        told = [
+            cases.told(
+                f"{option('cluster', [cases.column.name])} relabels them together", *(side.columns for side, _ in sides)
+            )
+        ]
     elif named:
         told = [series_warning(named, f"{option('time-series', True)} tests series")]
     elif rejects:
@@ -326,7 +322,7 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
 
     named = case_columns(table, columns) if found else ()
     in_cases = (
-        (cases.column.name, (x, y))
+        (cases, (x, y))
         for cases in named
         for x, y in found
         if cases.inflate([x], [y]) and not _is_series(cases, table, (x, y))
@@ -337,7 +333,9 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     rising = {column.name for column in columns if not column.is_category and runs(column)}
     testable = next((pair for pair in in_series if not {*pair} & rising), None)
     if (case := next(in_cases, None)) is not None:
-        yield cases_warning(case[0], tested(case[1], option("cluster", [case[0]])))
+        cases, pair = case
+        way_out = f"{tested(pair, option('cluster', [cases.column.name]))} relabels them together"
+        yield cases.told(way_out, *([one for one in columns if one.name == name] for name in pair))
     elif in_series:
         way_out = f"{option('time-series', True)} tests two series"
         if testable is not None:
@@ -386,9 +384,9 @@ def in_place_warning(pair: tuple[str, str], cases: Cases, cluster: Callable[[str
     if cases.sure:
         way_out = cluster(name)
         return (
-            cases_warning(name, way_out)
+            takes_rows_for_independent(name, f"{way_out} relabels them together")
             if way_out
-            else _takes_rows_for_independent(name, ways_with_shared_cases(name, cluster))
+            else takes_rows_for_independent(name, ways_with_shared_cases(name, cluster))
         )
     way_out = f"number the cases in a column 'case': {cluster('case')} relabels them together"
     return _too_small(in_place_words(pair, cases), way_out)
