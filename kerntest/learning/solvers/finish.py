@@ -65,7 +65,7 @@ class Finish:
         self.first_nearness = NEARNESS * diagonal
         # The factor of so many rows, which only join, and by how much it may change entries.
         self._kept: tuple[int, float, Array | None] = 0, 0.0, None
-        # Whether the active set method has not got there, so that problems are solved about the last coefficients.
+        # Whether problems are solved about the last coefficients: by a factor, or where the active set method has not got there.
         self.hard = False
         self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
 
@@ -151,6 +151,8 @@ class Finish:
             # What the factor leaves out of these outputs stays as it is at the last coefficients.
             left = (f - given)[rows] - system.outputs(beta[rows]) if self.hard and f is not None else 0.0
             inside[rows] = self._nearby(system, beta[rows], b=b, width=width, left=left).coefficients
+            # Outputs are exact from now on: shorter factors do.
+            self.hard = True
         elif len(rows):
             dense = systems.DenseSystem(self.matrix.square(rows), part, self.counter)
             inside[rows] = self._solved(dense, beta[rows], b=b, width=width)
