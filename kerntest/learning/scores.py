@@ -16,7 +16,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import counted, option
 from kerntest.learning.intervals import interval_of_share
 from kerntest.report.results import learning_record as records
-from kerntest.report.summaries.words import number
+from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # A probability of 0 for what happened has an infinite logarithm; no fitted probability is known to more digits.
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 MOST_STEPS = 200
+# One row has the word where it makes so much of the squared error.
+MOST_OF_ONE = 0.5
 # So few clusters may by chance be predicted well by one cell of many.
 FEW_TO_CHOOSE = 20
 # Newton's decrement, squared standard errors away from the minimum, at which the fit is done.
@@ -292,8 +294,11 @@ def _cross_entropy(z: Array, target: Array) -> float:
     return float((np.log1p(np.exp(-np.abs(z))) + np.where(z > 0, target, target - 1.0) * z).sum())
 
 
-def told_of_errors(name: str, r2: float | None, rows: str) -> list[str]:
-    """Return a warning about predictions of a target that are no better than its mean on the same rows, or too good."""
+def told_of_errors(name: str, r2: float | None, rows: str, worst: float = 0.0) -> list[str]:
+    """Return a warning about predictions of a target that are no better than its mean on the same rows, or too good.
+
+    `worst` is the share of the squared errors that is of one row.
+    """
     if r2 is not None and r2 > ALL_BUT_KNOWN:
         told = f"the columns all but determine {name!r} (r2 = {number(r2)} on {rows})"
         way_out = f"{option('exclude')} leaves out what nobody knows before {name!r}"
@@ -301,6 +306,10 @@ def told_of_errors(name: str, r2: float | None, rows: str) -> list[str]:
     if r2 is None or r2 > 0.0:
         return []
     told = f"{name!r} is predicted no better than by its mean (r2 = {number(r2)} on {rows})"
+    if worst > MOST_OF_ONE:
+        return [
+            f"{told}: one row makes {percent(worst)} of the squared error, and may lie far from those that are learned from"
+        ]
     return [f"{told}: the columns may say nothing of it, or rows may be too few"]
 
 

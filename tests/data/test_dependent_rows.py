@@ -694,3 +694,10 @@ def test_selection_tells_cases_too():
     found = hsic_select(table, target="y", columns="x", k=1)
     assert found.reject
     assert any(text.startswith("rows with the same 'patient' are alike") for text in found.warnings)
+
+
+def test_a_sample_of_one_case_is_not_to_be_compared_within_cases():
+    table = panel(40)
+    one = table.assign(person=table.person.where(np.arange(len(table)) >= 8, "p0"))
+    x, y = one[:8], one[8:].assign(wage=lambda some: some.wage + 3.0)
+    assert not [text for text in mmd_test(x, y, columns="wage,hours").warnings if "strata" in text]

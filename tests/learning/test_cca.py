@@ -430,3 +430,22 @@ def test_folds_without_a_pair_are_told_as_such(given, lambdas):
     assert (lambdas in " ".join(result.warnings)) == (not given)
     assert "without those of a fold there is no pair" in " ".join(result.summary().split())
     assert "as given" not in result.summary()
+
+
+def test_a_correlation_that_few_rows_make_is_told():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(300, 2)), columns=["x", "y"])
+    table.loc[::30] += 12.0
+    (text,) = [
+        one
+        for one in train_cca(table, x_columns="x", y_columns="y", kernel="linear").warnings
+        if "few rows make" in one
+    ]
+    assert "that of the ranks of both functions is 0." in text
+    assert not [
+        one
+        for one in train_cca(
+            table[table.x < 6.0].assign(y=lambda one: one.x + one.y), x_columns="x", y_columns="y"
+        ).warnings
+        if "few rows" in one
+    ]

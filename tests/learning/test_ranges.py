@@ -57,7 +57,7 @@ def test_one_value_in_another_unit_is_told_with_its_column_its_rows_and_the_rang
     low, high = (f"{end:.4g}" for end in (birds(200).bill.min(), birds(200).bill.max()))
     assert f"column 'bill' is 39000 to 41000 in 2 rows, far from the {low} to {high} of the training rows" in warning
     assert warning.endswith("the farther off, the more alike are predictions")
-    assert told(new, train_ridge, "mass", exclude="kind").warnings[0].endswith("the nearer the mean are predictions")
+    assert told(new, train_ridge, "mass", exclude="kind").warnings[0].endswith("near the mean only far beyond")
     assert told(new, kernel="linear").warnings[0].endswith("they are extrapolated")
     (outside,) = report.to_dict()["outside"]
     # Without the digits that scaling makes.

@@ -93,7 +93,7 @@ def dependent_rows(
             if apart == 1.0:
                 yield takes_rows_for_independent(name, f"{option('cluster', [name])} relabels them together")
                 return
-            if cases.sure:
+            if cases.sure and apart >= 0.0:
                 yield takes_rows_for_independent(name, ways_with_shared_cases(name, same))
                 return
     looked = [list(zip(tables, whole, strict=True))]
@@ -129,7 +129,7 @@ def _not_numbering(table: Table) -> list[Column]:
 
 
 def _apart(name: str, tables: Sequence[Table]) -> float:
-    """Return how far cases are in one of two tables: 1 if all are, 0 if not more than by chance."""
+    """Return how far cases are in one of two tables: 1 if all are, 0 if not more than by chance, -1 if one table is of one case."""
     if any(name not in one.names for one in tables):
         return 0.0
     columns = [one[name] for one in tables]
@@ -147,8 +147,8 @@ def _apart(name: str, tables: Sequence[Table]) -> float:
     in_y = np.bincount(places, weights=sample)
     own = [int(np.count_nonzero(in_y == of)) for of in (0, sizes)]
     if sum(own) == len(sizes):
-        # One case of one sample is none to compare with those of the other.
-        return float(min(own) > 1)
+        # One case of one sample is none to compare with those of the other, nor within cases.
+        return 1.0 if min(own) > 1 else -1.0
     beyond, p_value = explained(places, sample)
     return beyond if p_value < IMPROBABLE else 0.0
 

@@ -34,6 +34,7 @@ from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.leakage import kept_together, told_of_series
+from kerntest.learning.scores import average_ranks
 from kerntest.learning.work_of_fits import cost_of_pairs
 from kerntest.matrices.factor import parse_features
 from kerntest.report.results.component_record import CanonicalPair, CcaResult, LambdaCell
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from kerntest.learning.work_of_fits import Cost
 
 RELABELLINGS, PERMUTATION_STREAM = 999, 12
+# A correlation from the first on is made by few rows if that of ranks is at most such a share of it.
+WORTH_TELLING, OF_RANKS = 0.2, 0.4
 # Standard errors, 1 / sqrt(n), that the correlation of unrelated sides seldom reaches on rows left out; and the best of those of
 # all lambdas: of 40 sets of 20, of 60 and of 200 rows three, three and one had more.
 BY_CHANCE, BY_CHANCE_OF_BEST = 2.0, 3.0
@@ -439,6 +442,7 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
             "associations_y": of_y,
         }
         warnings = [] if test is not None else _told_of_chance(judged, len(fit.scores), chosen=bool(fit.cells))
+        warnings += _told_of_few_rows(judged, drawn if test is not None or len(fit.held) else None)
         if learned.cluster is None:
             meaning = "correlations and p-values of rows held out are far too good"
             warnings += told_of_series(learned.read, sides, meaning)
@@ -454,6 +458,17 @@ def _told_of_chance(correlation: float | None, n: int, *, chosen: bool) -> list[
         return []
     told = f"a correlation of {number(correlation, 3)} on {n:,} rows left out can be chance, which alone gives up to {reach:.2g}"
     return [f"{told}: more rows tell more, and {option('test-fraction', 0.3)} gives a p-value"]
+
+
+def _told_of_few_rows(correlation: float | None, scores: Array | None) -> list[str]:
+    """Return a warning about a correlation of rows held out that few of them make: that of their ranks is far smaller."""
+    if correlation is None or scores is None or correlation < WORTH_TELLING:
+        return []
+    of_ranks = float(_correlations(*(average_ranks(side)[:, None] for side in scores.T))[0])
+    if of_ranks > OF_RANKS * correlation:
+        return []
+    told = f"few rows make the correlation of {number(correlation, 3)}: that of the ranks of both functions is {number(of_ranks, 2)}"
+    return [f"{told}; a larger {option('lambda')} or {option('kernel', 'linear')} is moved less by rows far out"]
 
 
 def _told_of_folds(folds: int, *, given: bool) -> str:

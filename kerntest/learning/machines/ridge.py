@@ -428,7 +428,9 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
             rows = own.rows if target.test is None else f"{n:,} {own.rows}"
             folds = target.test is None and len(targets) == 1 and grid.r2 is not None
             by = (grid.r2, f"rows held out in {grid.folds} folds") if folds else (r2, rows)
-            warnings += scores.told_of_errors(own.name, *by)
+            errors = np.square(own.truth - own.found)
+            worst = 0.0 if folds or not errors.any() else float(errors.max() / errors.sum())
+            warnings += scores.told_of_errors(own.name, *by, worst)
             if len(np.unique(own.truth)) == 2:
                 way = either("`kerntest svm`", "train_svm")
                 warnings.append(

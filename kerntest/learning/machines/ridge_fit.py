@@ -163,7 +163,7 @@ class RidgeModel(FittedModel):
     clustered: NewClusters | None = None
     KIND: ClassVar[str] = "ridge"
     CALLED: ClassVar[str] = "a ridge regression"
-    FAR_OFF: ClassVar[str] = "the farther off, the nearer the mean are predictions"
+    FAR_OFF: ClassVar[str] = "predictions there may be wild, and are near the mean only far beyond"
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""

@@ -531,7 +531,8 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
             elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
                 warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
         elif tested and blamed and metrics is not None:
-            warnings += told_of_errors(str(fit.model.target), metrics.r2, f"{metrics.n:,} test rows")
+            worst = metrics.max_error**2 / (metrics.n * metrics.rmse**2) if metrics.rmse else 0.0
+            warnings += told_of_errors(str(fit.model.target), metrics.r2, f"{metrics.n:,} test rows", worst)
         if not tested and metrics is not None:
             told = "the rows that it has learned from, which is too good"
             numbers = "accuracy and classes" if self.classifies else "RMSE, MAE and r2"

@@ -133,7 +133,8 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
     cases = learned.cluster is not None or any(
         text.startswith(rows_alike(name)) for name in learned.read.names for text in learned.warnings
     )
-    follow = () if cases else learned.shown.columns
+    # Nor is it known of others to judge by that they are not later.
+    follow = () if cases or held is not None else learned.shown.columns
     if alone and _follows_time(learned.read[named[0]], learned.read, follow):
         yield (
             f"neighbouring rows are alike in {named[0]!r}: if the rows are a series in time, the "
