@@ -57,7 +57,14 @@ def lost_rows(
         return []
     said = f"{table_name}: {counted(dropped, 'row')} of {n_rows:,} with missing values left out"
     emptiest = max(counts, key=counts.__getitem__)
-    return [said if emptiest in needed else f"{said}; {option('exclude', [emptiest])} keeps more of them"]
+    keeps = counts[emptiest] > 0 and emptiest not in needed
+    return [f"{said}; {option('exclude', [emptiest])} keeps more of them" if keeps else said]
+
+
+def lost_to_each(columns: Sequence[Column]) -> dict[str, int]:
+    """Return how many rows each of some columns alone makes incomplete."""
+    single = np.sum([column.missing for column in columns], axis=0) == 1
+    return {column.name: int(np.count_nonzero(column.missing & single)) for column in columns}
 
 
 def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:

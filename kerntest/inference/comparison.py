@@ -177,7 +177,7 @@ class Comparison:
         elif verdict.p_value <= options.alpha and (strata := self.reading.strata) is not None:
             dependent = tuple(strata_in_time(used, tables.read, strata, self.same))
             dependent = dependent or tuple(
-                dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same)
+                dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same, stratified=True)
             )
         elif verdict.p_value <= options.alpha and sample.design is not None:
             # In the order of the tables again.

@@ -26,7 +26,7 @@ from kerntest.data.columns import (
 )
 from kerntest.data.facts import complete_rows, lone_values
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
-from kerntest.data.gaps import apply_missing, lost_rows
+from kerntest.data.gaps import apply_missing, lost_rows, lost_to_each
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column
@@ -256,8 +256,11 @@ def without_missing(tables: Sequence[Table], policy: MissingPolicy) -> tuple[tup
 
 
 def _missing_in(tables: Sequence[Table]) -> tuple[dict[str, int], list[str]]:
-    """Return the missing values of each column, and the columns of which their table has no other."""
-    counts = {column.name: column.n_missing for table in tables for column in table.columns}
+    """Return how many rows each column alone makes incomplete, and the columns of which their table has no other."""
+    columns = [column for table in tables for column in table.columns]
+    # Tables that were read apart may not have the same rows.
+    same = len({len(column.values) for column in columns}) == 1
+    counts = lost_to_each(columns) if same else {column.name: column.n_missing for column in columns}
     return counts, [table.names[0] for table in tables if len(table.names) == 1]
 
 

@@ -701,3 +701,15 @@ def test_a_sample_of_one_case_is_not_to_be_compared_within_cases():
     one = table.assign(person=table.person.where(np.arange(len(table)) >= 8, "p0"))
     x, y = one[:8], one[8:].assign(wage=lambda some: some.wage + 3.0)
     assert not [text for text in mmd_test(x, y, columns="wage,hours").warnings if "strata" in text]
+
+
+def test_strata_of_one_kind_are_no_way_to_strata_of_another():
+    rng = np.random.default_rng(2)
+    home, away = (
+        np.tile(names, 40) for names in (np.repeat(list("abcdefghijkl"), 12), np.tile(list("mnopqrstuvwx"), 12))
+    )
+    levels = dict(zip("abcdefghijklmnopqrstuvwx", 3.0 * rng.normal(size=24), strict=True))
+    goals = np.array([levels[x] + levels[y] for x, y in zip(home, away, strict=True)]) + rng.normal(size=len(home))
+    table = pd.DataFrame({"home": home, "away": away, "goals": goals, "year": np.repeat([1, 2], len(home) // 2)})
+    told = mmd_test(table.assign(goals=table.goals + table.year), by="year", columns="goals", strata="home").warnings
+    assert not [text for text in told if "strata=" in text]

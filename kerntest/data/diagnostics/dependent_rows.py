@@ -46,11 +46,13 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
 
 
-def ways_with_shared_cases(name: str, same: Callable[[str], str] | None) -> str:
-    """Return which test of two samples that share cases answers which question, that of whole cases first."""
+def ways_with_shared_cases(name: str, same: Callable[[str], str] | None, *, stratified: bool = False) -> str:
+    """Return which test of two samples that share cases answers which question; those in strata have no others."""
     whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
     whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
     within = f"{option('strata', [name])} asks what differs within one case, if its rows follow no time"
+    if stratified:
+        return f"{whole} asks the same of whole cases" if whole else "the p-value may be far too small"
     return f"{whole} asks the same of whole cases; {within}" if whole else within
 
 
@@ -77,7 +79,11 @@ FEW_GAPS = 8
 
 
 def dependent_rows(
-    read: Sequence[Table], tables: Sequence[Table], same: Callable[[str], str] | None = None
+    read: Sequence[Table],
+    tables: Sequence[Table],
+    same: Callable[[str], str] | None = None,
+    *,
+    stratified: bool = False,
 ) -> Iterator[str]:
     """Yield a warning where rows of one case, which is in one of two tables, are alike, or else rows that are neighbours in time.
 
@@ -94,7 +100,7 @@ def dependent_rows(
                 yield takes_rows_for_independent(name, f"{option('cluster', [name])} relabels them together")
                 return
             if cases.sure and apart >= 0.0:
-                yield takes_rows_for_independent(name, ways_with_shared_cases(name, same))
+                yield takes_rows_for_independent(name, ways_with_shared_cases(name, same, stratified=stratified))
                 return
     looked = [list(zip(tables, whole, strict=True))]
     if (table := read[0].whole) is not None and table is read[1].whole:

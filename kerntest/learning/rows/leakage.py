@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 # A column that alone predicts the target leaves no more of its variance than this, or of each class no more rows.
 UNEXPLAINED = 1e-3
 FEWEST_OF_CLASS, MISPLACED = 5, 0.01
+# Numbers of rows have fewer than so many between two of them.
+SPARSE = 100
 # Where no column tells the time, a target follows it by a local serial correlation above this.
 STRONG = 0.5
 # What --cluster does.
@@ -221,9 +223,11 @@ def running_numbers(labelled: Labelled) -> Iterator[str]:
     shown = labelled.shown.columns
     names = [column.name for column in shown if _numbers_rows(column) and not _tells_time(column)]
     if 0 < len(names) < len(shown):
+        sparse = any(np.ptp(labelled.shown[name].values) > SPARSE * labelled.n for name in names)
+        counting = "run{} in one direction along the file, as a running number does" if sparse else "count{} the rows"
         yield (
-            f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows: a running number tells where a row "
-            f"stands, not what it is; leave it out with {option('exclude', names)}"
+            f"{_columns(names)} {counting.format('s' * (len(names) == 1))}: "
+            f"a running number tells where a row stands, not what it is; leave it out with {option('exclude', names)}"
         )
 
 

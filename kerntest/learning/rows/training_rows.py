@@ -14,7 +14,7 @@ import numpy as np
 from kerntest.data.column_types import as_written
 from kerntest.data.columns import check_usable, named_columns, split_patterns, told_of_left_out, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
-from kerntest.data.gaps import apply_missing, lost_rows
+from kerntest.data.gaps import apply_missing, lost_rows, lost_to_each
 from kerntest.data.missing import check_policy, filled, fillings
 from kerntest.data.read import read_table
 from kerntest.data.table import Column, Table
@@ -193,7 +193,8 @@ def _whole_rows(
     idle.update(shown)
     counts = {column.name: column.n_missing for column in chosen.columns if column.name not in idle}
     kept, dropped = apply_missing(chosen, options.missing, apart, whole=counts)
-    lost = lost_rows(table.name, dropped, table.n_rows, counts, apart if len(names) > 1 else chosen.names)
+    alone = lost_to_each([column for column in chosen.columns if column.name in counts])
+    lost = lost_rows(table.name, dropped, table.n_rows, alone, apart if len(names) > 1 else chosen.names)
     warnings = (*chosen.warnings, *lost)
     features, predicted, others = (kept.select(some) for some in (names, targets, (*beside, *shown)))
     cluster = None if options.cluster is None else kept[options.cluster]
