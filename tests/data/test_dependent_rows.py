@@ -713,3 +713,19 @@ def test_strata_of_one_kind_are_no_way_to_strata_of_another():
     table = pd.DataFrame({"home": home, "away": away, "goals": goals, "year": np.repeat([1, 2], len(home) // 2)})
     told = mmd_test(table.assign(goals=table.goals + table.year), by="year", columns="goals", strata="home").warnings
     assert not [text for text in told if "strata=" in text]
+
+
+def test_numbers_that_name_other_cases_in_each_file_are_told():
+    rng = np.random.default_rng(6)
+
+    def month(level):
+        return pd.DataFrame(
+            {"day": np.repeat(np.arange(1, 31), 20), "delay": np.repeat(level, 20) + rng.normal(size=600)}
+        )
+
+    level = 0.7 * rng.normal(size=30)
+    for other, told in ((0.7 * rng.normal(size=30), True), (level, False)):
+        x, y = month(level), month(other).assign(delay=lambda one: one.delay + 0.5)
+        found = mmd_test(x, y, columns="delay")
+        assert found.reject
+        assert any("if those of each file have values of their own" in text for text in found.warnings) == told

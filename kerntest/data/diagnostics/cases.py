@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.data.facts import NumberFacts, explained_share
-from kerntest.errors import rows_alike
+from kerntest.errors import either, option, rows_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,6 +45,8 @@ ONCE, COME_BACK = 1.05, 1.5
 # Lines of an order: rows are equal by chance so seldom in one column, and stay so this often at least, and as seldom change;
 # with it nearly all stay in another, in which equal values of the first apart are less often equal.
 UNLIKELY, STAYING, ALL_STAY, ALIKE_APART, MOSTLY = 0.1, 0.15, 0.95, 0.9, 0.6
+# Means of the same cases in two tables have a correlation above this.
+OTHERS = 0.3
 # So many relabellings of cases can reject.
 FEWEST_WAYS = 20
 # What a column of cases is called, as a word of its name.
@@ -111,6 +113,16 @@ class Cases(NamedTuple):
 def takes_rows_for_independent(name: str, way_out: str) -> str:
     """Return the warning of a test about a column that names cases of several rows."""
     return f"{rows_alike(name)}, and the test takes rows for independent: {way_out}"
+
+
+def ways_with_shared_cases(name: str, same: Callable[[str], str] | None, *, stratified: bool = False) -> str:
+    """Return which test of two samples that share cases answers which question; those in strata have no others."""
+    whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
+    whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
+    within = f"{option('strata', [name])} asks what differs within one case, if its rows follow no time"
+    if stratified:
+        return f"{whole} asks the same of whole cases" if whole else "the p-value may be far too small"
+    return f"{whole} asks the same of whole cases; {within}" if whole else within
 
 
 def case_columns(
@@ -453,3 +465,23 @@ def longer_than_steps(dates: Column) -> str:
     return next(
         name for most, name in ((0.5, "days"), (8.0, "months"), (100.0, "years"), (math.inf, "decades")) if step < most
     )
+
+
+def are_others(cases: Cases, read: Sequence[Table]) -> bool:
+    """Say whether numbers name other cases in each of two tables: what rows of one have in common is not the same in both."""
+    alike, means = max(cases.alike, key=cases.alike.__getitem__), list[dict[float, float]]()
+    for whole in read:
+        if not {alike, cases.column.name} <= {*whole.names}:
+            return False
+        one, of = whole[alike], whole[cases.column.name]
+        if one.is_category or of.is_category:
+            return False
+        known = ~(one.missing | of.missing)
+        values, places = np.unique(of.values[known], return_inverse=True, return_counts=True)[:2]
+        means.append(dict(zip(values.tolist(), means_of_groups(one.values[known], places).tolist(), strict=True)))
+    shared = sorted(means[0].keys() & means[1].keys())
+    if len(shared) < FEWEST_FIXED or not cases.inflated(1.0, cases.alike[alike]):
+        return False
+    of_x, of_y = (np.array([own[one] for one in shared]) for own in means)
+    spread = float(of_x.std() * of_y.std())
+    return spread > 0.0 and float(np.mean((of_x - of_x.mean()) * (of_y - of_y.mean()))) < OTHERS * spread

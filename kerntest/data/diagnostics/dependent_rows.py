@@ -12,6 +12,7 @@ import numpy as np
 from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.cases import (
     IMPROBABLE,
+    are_others,
     beyond_groups,
     case_column,
     case_columns,
@@ -22,6 +23,7 @@ from kerntest.data.diagnostics.cases import (
     runs,
     says_time,
     takes_rows_for_independent,
+    ways_with_shared_cases,
     within_years,
 )
 from kerntest.data.diagnostics.misleading import (
@@ -44,16 +46,6 @@ if TYPE_CHECKING:
     from kerntest.data.diagnostics.cases import Cases
     from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Table
-
-
-def ways_with_shared_cases(name: str, same: Callable[[str], str] | None, *, stratified: bool = False) -> str:
-    """Return which test of two samples that share cases answers which question; those in strata have no others."""
-    whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
-    whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
-    within = f"{option('strata', [name])} asks what differs within one case, if its rows follow no time"
-    if stratified:
-        return f"{whole} asks the same of whole cases" if whole else "the p-value may be far too small"
-    return f"{whole} asks the same of whole cases; {within}" if whole else within
 
 
 def counters(columns: Iterable[Column]) -> list[str]:
@@ -94,13 +86,15 @@ def dependent_rows(
     for one, of in zip(tables, whole, strict=True):
         for cases in case_columns(of, one.columns, apart=lambda column: _apart(column.name, whole) == 1.0):
             name, apart = cases.column.name, _apart(cases.column.name, whole)
-            if not cases.inflated(apart, max(cases.alike.values())) or _is_series(cases, of, cases.alike):
+            others = same is None and apart < 1.0 and cases.sure and are_others(cases, whole)
+            if not (others or cases.inflated(apart, max(cases.alike.values()))) or _is_series(cases, of, cases.alike):
                 continue
-            if apart == 1.0:
-                yield takes_rows_for_independent(name, f"{option('cluster', [name])} relabels them together")
-                return
-            if cases.sure and apart >= 0.0:
-                yield takes_rows_for_independent(name, ways_with_shared_cases(name, same, stratified=stratified))
+            together = f"{option('cluster', [name])} relabels them together"
+            way = f"{together}, if those of each file have values of their own" if others else together
+            if apart < 1.0 and not others:
+                way = ways_with_shared_cases(name, same, stratified=stratified)
+            if others or apart == 1.0 or (cases.sure and apart >= 0.0):
+                yield takes_rows_for_independent(name, way)
                 return
     looked = [list(zip(tables, whole, strict=True))]
     if (table := read[0].whole) is not None and table is read[1].whole:

@@ -17,7 +17,7 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below
-from kerntest.data.diagnostics.dependent_rows import ways_with_shared_cases
+from kerntest.data.diagnostics.cases import ways_with_shared_cases
 from kerntest.errors import DataError, UsageError, counted, option
 from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Sample
 
