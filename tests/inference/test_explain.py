@@ -213,3 +213,15 @@ def test_of_a_single_column_there_is_one_p_value():
 def test_columns_without_an_effect_are_in_no_order():
     x = np.random.default_rng(2).normal(size=(40, 2))
     assert "Each column, none with an effect:" in mmd_test(x, x, explain=True, permutations=50).summary()
+
+
+def test_what_a_column_with_gaps_holds_is_told_of_the_values_that_are_there():
+    rng = np.random.default_rng(0)
+    x, y = (pd.DataFrame({"age": rng.normal(60.0, 9.0, 80), "size": rng.normal(size=80)}) for _ in range(2))
+    y.loc[::2, "age"] = np.nan
+    found = mmd_test(x, y, missing="indicator", explain=True)
+    (age,) = [one for one in found.explanation.columns if one.column == "age"]
+    np.testing.assert_allclose(
+        [age.x.standard_deviation, age.y.standard_deviation], [x.age.std(), y.age.std()], rtol=1e-12
+    )
+    np.testing.assert_allclose(age.y.median, y.age.median(), rtol=1e-12)

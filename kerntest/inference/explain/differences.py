@@ -10,6 +10,7 @@ import numpy as np
 
 from kerntest.data.column_types import date_text
 from kerntest.data.columns import standardize
+from kerntest.data.missing import PRESENCE, presence_name
 from kerntest.engines.engine import Engine, part_of
 from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, counted
@@ -210,7 +211,10 @@ def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterato
 
     Dates in ISO form, with hour and minute where it is not midnight.
     """
-    x, y = (table[name] for table in used)
+    # Gaps that are information are filled: what is there is told.
+    gaps, there = presence_name(name), PRESENCE.index("present")
+    own = [table[gaps].values == there if gaps in table.names else np.ones(table.n_rows, dtype=bool) for table in used]
+    x, y = (table[name].take(one if one.any() else ~one) for table, one in zip(used, own, strict=True))
     missing = [table[name].n_missing / table.n_rows for table in read]
     if x.is_category:
         level, *shares = moved(x, y)[0]
