@@ -126,7 +126,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
     def importance(self, X: Any, y: Any) -> Importance | None:
         """Return what each column is worth on n rows that were not learned from, with its standard error.
 
-        By how much accuracy falls, of regressions the RMSE rises, where the values of one column are shuffled; a category is
+        By how much accuracy falls (balanced where classes have weights), of regressions the RMSE rises, where the values of one column are shuffled; a category is
         one column, several targets count together. Cost: about a second at most; None of so many columns that it would
         take minutes. See `kerntest.learning.importance`.
         """
@@ -135,7 +135,8 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             told, hint = "a matrix of kernel values has no columns to shuffle", "fit to the columns themselves"
             raise UsageError(told, hint=hint, code="usage.precomputed")
         truth = self._truth(y, len(points))
-        return permutation_importance(self.model, points, truth, self.engine, seed=self.seed)
+        balanced = truth.ndim == 1 and getattr(self, "class_weight", None) is not None
+        return permutation_importance(self.model, points, truth, self.engine, seed=self.seed, balanced=balanced)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model to a file that the command line and `load` read."""

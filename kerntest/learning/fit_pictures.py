@@ -99,7 +99,7 @@ def importance_panels(importance: Importance | None) -> list[panels.Panel]:
 def draw_importance(axis: Any, importance: Importance) -> None:
     """Draw what the columns are worth as bars, the most on top, with two standard errors to each side."""
     shown = importance.columns[:COLUMNS_DRAWN][::-1]
-    unit = 100.0 if importance.score == "accuracy" else 1.0
+    unit = 1.0 if importance.score == "RMSE" else 100.0
     sizes, errors = (
         unit * np.array([getattr(one, name) for one in shown], dtype=np.float64) for name in ("mean", "standard_error")
     )

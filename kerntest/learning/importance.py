@@ -39,10 +39,12 @@ def permutation_importance(
     seed: int,
     unused: Collection[str] = (),
     clusters: Codes | None = None,
+    balanced: bool = False,
 ) -> Importance | None:
     """Return what each column is worth, the most first, by accuracy or RMSE on some rows; None where that takes too long.
 
-    See Breiman (2001), "Random forests", section 10. Rows of one of the `clusters` are not independent.
+    See Breiman (2001), "Random forests", section 10. Rows of one of the `clusters` are not independent. Where accuracy is
+    `balanced` all classes count alike.
     """
     rng, encoder, classifies = np.random.default_rng((seed, 3)), model.encoder, truth.ndim == 1
     used = [column for column in encoder.columns if column.name not in unused]
@@ -53,7 +55,11 @@ def permutation_importance(
         chosen = np.sort(rng.choice(len(points), rows, replace=False))
         points, truth = points.take(chosen), truth[chosen]
         clusters = None if clusters is None else clusters[chosen]
-    losses, found = model.losses(points, truth, engine), list[ColumnImportance]()
+    losses, found, weight = model.losses(points, truth, engine), list[ColumnImportance](), np.ones(rows)
+    if balanced:
+        _, codes, sizes = np.unique(truth, return_inverse=True, return_counts=True)
+        weight = rows / (len(sizes) * sizes[codes])
+    losses = losses * weight
     for column in used:
         # Of a column with gaps also whether a value is there.
         names = {column.name, *([presence_name(column.name)] if column.indicator else [])}
@@ -62,10 +68,11 @@ def permutation_importance(
         ]
         total = np.zeros(rows)
         for _ in range(shuffles):
-            total += model.losses(_shuffled(points, places, rng), truth, engine)
+            total += weight * model.losses(_shuffled(points, places, rng), truth, engine)
         found.append(ColumnImportance(column.name, *_worse(losses, total / shuffles, clusters, classifies=classifies)))
     found.sort(key=lambda one: -one.mean)
-    return Importance("accuracy" if classifies else "RMSE", rows, shuffles, tuple(found))
+    score: Any = "balanced accuracy" if balanced else "accuracy" if classifies else "RMSE"
+    return Importance(score, rows, shuffles, tuple(found))
 
 
 def affordable(rows: int, columns: int, values: float) -> tuple[int, int]:

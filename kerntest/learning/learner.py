@@ -460,7 +460,9 @@ def _weighed(
     truth, options = held_out.codes if learner.classifies else held_out.targets, learner.options
     points, engine = as_points(held_out.points), options.engine
     clusters = held_out.clusters
-    found = permutation_importance(model, points, truth, engine, seed=options.seed, unused=unused, clusters=clusters)
+    told: Any = {"seed": options.seed, "unused": unused, "clusters": clusters}
+    balanced = learner.classifies and getattr(options, "weights", None) is not None
+    found = permutation_importance(model, points, truth, engine, balanced=balanced, **told)
     count = None if clusters is None else len(np.unique(clusters))
     return replace(model, importance=found), {"importance": found, "n_test_clusters": count}
 

@@ -183,3 +183,16 @@ def test_importance_says_where_it_is_not_by_the_score_that_chose():
     by_auc = train_svm(table, "y", grid=True, select_by="auc", test_fraction=0.4)
     assert told in by_auc.summary()
     assert told not in train_svm(table, "y", grid=True, test_fraction=0.4).summary()
+
+
+def test_where_classes_have_weights_columns_are_worth_balanced_accuracy(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(900, 2)), columns=["x", "noise"])
+    table["y"] = np.where(table.x + 0.7 * rng.normal(size=900) > 2.0, "rare", "usual")
+    found = train_svm(table, "y", class_weight="balanced", test_fraction=0.4, output=tmp_path / "m.kt").importance
+    worth = {one.name: one.mean for one in found.columns}
+    assert found.score == "balanced accuracy"
+    # In accuracy, where nearly all rows are of one class, both would lose a few hundredths.
+    assert worth["x"] > 0.2
+    assert abs(worth["noise"]) < 0.05
+    assert inspect_model(tmp_path / "m.kt").importance.score == "balanced accuracy"

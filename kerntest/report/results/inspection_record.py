@@ -462,8 +462,8 @@ def model_summary(report: ModelReport) -> words.Summary:
     worth, headings, heading = dict[str, tuple[str, str]](), list[tuple[str, Any]](), ""
     if (importance := report.importance) is not None:
         worth = importance_texts(importance)
-        headings = [("lost" if importance.score == "accuracy" else "rise", "number"), ("+-", "number")]
-        score = "accuracy lost, in %," if importance.score == "accuracy" else "rise of the RMSE"
+        headings = [("rise" if importance.score == "RMSE" else "lost", "number"), ("+-", "number")]
+        score = "rise of the RMSE" if importance.score == "RMSE" else f"{importance.score} lost, in %,"
         heading = f"Columns, the {score} where one is shuffled, of {importance.rows:,} rows held out:"
     order = {name: place for place, name in enumerate(worth)}
     columns = words.ResultTable(

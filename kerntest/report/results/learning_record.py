@@ -126,7 +126,8 @@ class Importance(Record):
     Parameters
     ----------
     score : str
-        "accuracy", of which so much is lost, or "RMSE", which rises by so much, in units of the target.
+        "accuracy", or "balanced accuracy" where classes have weights, of which so much is lost, or "RMSE", which rises by so
+        much, in units of the target.
     rows : int
         How many rows were shuffled, and
     shuffles : int
@@ -135,7 +136,7 @@ class Importance(Record):
         The most first. Columns that say the same share what they are worth; below 0 is chance.
     """
 
-    score: Literal["accuracy", "RMSE"]
+    score: Literal["accuracy", "balanced accuracy", "RMSE"]
     rows: int
     shuffles: int
     columns: tuple[ColumnImportance, ...]

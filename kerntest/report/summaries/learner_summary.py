@@ -299,17 +299,17 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     importance = result.importance
     if importance is None or len(importance.columns) < 2:
         return []
-    accuracy, more = importance.score == "accuracy", len(importance.columns) - COLUMNS_SHOWN
+    accuracy, more = importance.score != "RMSE", len(importance.columns) - COLUMNS_SHOWN
     texts = importance_texts(importance)
     rows = tuple((visible(one.name), *texts[one.name]) for one in importance.columns[:COLUMNS_SHOWN])
-    lost = "accuracy lost, in %," if accuracy else "rise of the RMSE"
+    lost = f"{importance.score} lost, in %," if accuracy else "rise of the RMSE"
     some = "" if importance.rows == result.n_test else f" drawn from {result.n_test:,}, by a bound on the work"
     heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows{some}:"
     notes = [f"and {more:,} more: {either('--json', 'to_dict()')} has them"] if more > 0 else []
     grid = getattr(result, "grid", None)
-    if accuracy and grid is not None and grid.score != "accuracy":
+    if accuracy and grid is not None and grid.score != importance.score:
         notes.append(
-            f"in accuracy, not in {grid.score}, by which options were chosen: a column may count in that alone"
+            f"in {importance.score}, not in {grid.score}, by which options were chosen: a column may count in that alone"
         )
     columns = number_columns(("lost" if accuracy else "rise", "+-"))
     return [ResultTable((("column", "name"), *columns), rows, heading, tuple(notes))]
@@ -318,8 +318,8 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
 def importance_texts(importance: records.Importance) -> dict[str, tuple[str, str]]:
     """Return by name what columns are worth, and the standard error of that, with the digits that the largest of them leaves."""
     largest = max((one.standard_error or 0.0 for one in importance.columns), default=0.0)
-    unit, places = (100.0, 1) if importance.score == "accuracy" else (1.0, 2)
-    if importance.score != "accuracy" and largest > 0:
+    unit, places = (1.0, 2) if importance.score == "RMSE" else (100.0, 1)
+    if importance.score == "RMSE" and largest > 0:
         places = 1 - math.floor(math.log10(largest))
 
     def written(value: float | None) -> str:
