@@ -239,7 +239,7 @@ def held_by_machine(rows: float, *, pilot: Pilot | None, entry: float, tried: in
     """
     whole, most = 8.0 * rows**2, allowed_bytes(KEPT_ROWS * beside) / beside
     crowded = entry * rows**2 if PAIRS_BYTES * rows**2 <= most else 0.0
-    kept = min(1.1 * whole, max(KEPT_ALWAYS + KEPT_MOST * whole, 1.1 * crowded))
+    kept = min(1.3 * whole, max(KEPT_ALWAYS + KEPT_MOST * whole, 1.3 * crowded))
     held = min(KEPT_LEAST * whole, most), min(kept, most)
     if tried > 1:
         # Rows that were free at some cost are kept, in single precision.

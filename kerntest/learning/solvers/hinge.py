@@ -168,9 +168,11 @@ class _Solver:
         try:
             return self._from_means()
         except systems.TooLongError:
-            return self._by_descent()
+            # What it held is let go with the error.
+            pass
         finally:
             self.counter.most = math.inf
+        return self._by_descent()
 
     def _by_descent(self) -> Guess:
         """Return a guess from so many pairs of rows that few of the free rows are wrong."""
