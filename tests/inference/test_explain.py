@@ -225,3 +225,24 @@ def test_what_a_column_with_gaps_holds_is_told_of_the_values_that_are_there():
         [age.x.standard_deviation, age.y.standard_deviation], [x.age.std(), y.age.std()], rtol=1e-12
     )
     np.testing.assert_allclose(age.y.median, y.age.median(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("strata", [None, "shop"])
+def test_a_column_alone_is_tested_by_its_values_and_where_they_are_by_the_column_beside_it(strata):
+    rng = np.random.default_rng(3)
+    x, y = (pd.DataFrame(rng.normal(size=(200, 2)), columns=["same", "moved"]) for _ in range(2))
+    for frame in (x, y):
+        frame["shop"] = np.repeat(["north", "south"], 100)
+        frame.loc[:99, "same"] += 3.0
+    y["moved"] += 1.0
+    gaps = rng.random((200, 2)) < 0.4
+    y.loc[gaps[:, 0], "same"] = np.nan
+    y.loc[gaps[:, 1], "moved"] = np.nan
+    effects = effects_of(x, y, missing="indicator", exclude=None if strata else "shop", strata=strata, scale="none")
+    assert effects["same"].p_value > 0.1
+    assert max(effects[name].p_value for name in ("same missing", "moved missing", "moved")) <= 0.002
+    if strata is None:
+        # Of the values that are there, as if no other rows were.
+        kernel = effects["moved"].kernel
+        own = mmd_test(x[["moved"]], y[["moved"]].dropna(), kernel=kernel, scale="none", permutations=50).effect_size
+        assert_close(effects["moved"].effect_size, own)

@@ -45,6 +45,8 @@ ROWS_SHOWN = 5
 BANDWIDTHS = 3
 # Of a column of numbers the share that one number holds is told where it is at least this.
 COMMON = 0.5
+# What fills gaps of numbers is drawn by this stream of the seed.
+GAP_STREAM = 10
 # So many different values of a column of numbers are told apart.
 LEVELS = 500
 # Pairs of rows times columns in all tests of the columns without one: each takes as long as the test itself.
@@ -64,7 +66,8 @@ def explain_columns(
     """Test each column alone, and all without it, and return the columns by how much they differ.
 
     A column of numbers has Gaussians at its own median bandwidth, a half and a quarter of it, a column of categories
-    delta; its z is the largest of theirs. All share permutations of blocks of rows, so that the step-down maximum of z over
+    delta; its z is the largest of theirs. Where gaps are information, a column of numbers is tested with others of it, drawn at
+    random, in its gaps: where they are is the column beside it. All share permutations of blocks of rows, so that the step-down maximum of z over
     the columns (Westfall and Young 1993, algorithm 4.1) controls exactly the chance of naming any column that does not
     differ, with the dependence between columns taken into account.
 
@@ -74,7 +77,8 @@ def explain_columns(
     sample, options, parts = test.sample, test.options, parts_of_explanation(test.sample)
     columns, first, told = len(sample.names), columns_left_out(sample), part_of(test.progress, 1, parts)
     cosets = list(Cosets(sample, options.permutations, options.seed))
-    work = partial(_column_alone, test, cosets, BandwidthChooser(sample.points, options.seed))
+    drawn = _gaps_drawn(sample, options.seed)
+    work = partial(_column_alone, replace(test, sample=drawn), cosets, BandwidthChooser(drawn.points, options.seed))
     found = []
     for one in test.engine.here.map(work, range(columns)):
         found.append(one)
@@ -162,11 +166,39 @@ def _column_alone(
         relabelled.append(alone.over_blocks(kernels, points, (sums, diagonals), blocks, moved_blocks))
     z, _ = standardised(np.hstack(relabelled), np.full(len(kernels), tie_tolerance(1.0, n, float(n))))
     clearest = first_of(z[:, 0], np.arange(len(z)))
-    in_y, in_x = (np.bincount(codes[sample.labels == side], minlength=size).astype(np.float64) for side in (0, 1))
+    there = _there(sample, place)
+    in_y, in_x = (np.bincount(codes[there & (sample.labels == side)], minlength=size).astype(float) for side in (0, 1))
     effect = effect_of_levels(matrices[clearest], in_x, in_y)
     if sample.design is not None:
         effect = discrepancy(kernels[clearest], points, sample.labels, Engine(1), sample.design).effect_size
     return str(kernels[clearest]), z.max(axis=0), effect
+
+
+def _there(sample: Sample, place: int) -> NDArray[np.bool_]:
+    """Return which rows hold a value in the column at this place, and not what fills its gap."""
+    told = dict(zip(sample.category_names, zip(sample.levels, sample.points.codes.T, strict=True), strict=True))
+    found, codes = told.get(presence_name(sample.names[place]), ((), None))
+    if codes is None or found != PRESENCE:
+        return np.ones(len(sample.points), dtype=bool)
+    return np.asarray(codes == PRESENCE.index("present"))
+
+
+def _gaps_drawn(sample: Sample, seed: int) -> Sample:
+    """Return the sample with gaps of numbers filled by values of other rows of the stratum, each as often as it is there.
+
+    Blind to the samples, so that tests stay exact; the mean of a column would make those differ that have more gaps.
+    """
+    rng, numeric = np.random.default_rng((seed, GAP_STREAM)), sample.points.numeric.copy()
+    strata = np.zeros(len(numeric), dtype=np.intp) if sample.design is None else sample.design.strata
+    for place in range(numeric.shape[1]):
+        there = _there(sample, place)
+        for stratum in np.unique(strata[~there]):
+            inside = strata == stratum
+            from_rows = inside & there if (inside & there).any() else there
+            present, gaps = np.sort(numeric[from_rows, place]), np.flatnonzero(inside & ~there)
+            at = (rng.permutation(len(gaps)) + rng.random()) * (len(present) / len(gaps))
+            numeric[gaps, place] = present[at.astype(np.intp)]
+    return replace(sample, points=Points(numeric, sample.points.codes))
 
 
 def levels(values: Array) -> tuple[Array, NDArray[np.intp]]:
