@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from learning.solver_problems import best_dual
-from learning.svm_cases import clouds, coefficients_of, gaussian
+from learning.svm_cases import clouds, coefficients_of, frame_of, gaussian
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 from tolerances import SAME_MACHINE, assert_close
@@ -265,3 +265,33 @@ def test_the_report_of_predictions_says_that_a_model_has_probabilities(tmp_path)
         assert ("has probabilities (proba=True writes them)" in str(found)) is probability
     train_svm(frame, "y", probability=True, output=path, force=True)
     assert "writes them" not in str(predict_file(path, rows, proba=True, output=tmp_path / "out.csv"))
+
+
+@pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"kernel": "linear", "class_weight": {2: 9.0}}])
+def test_probabilities_change_no_prediction(options, tmp_path):
+    """Neither do they change what is told of predictions: scores of folds, of test rows, and what columns are worth."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [400, 40, 40])
+    X = rng.normal(size=(480, 2)) + np.array([[0.0, 0.0], [1.2, 0.0], [0.0, 1.2]])[y]
+    held, table = np.arange(480) % 3 == 0, tmp_path / "rows.csv"
+    frame_of(X, y).to_csv(table, index=False)
+    machines = [SVM(probability=asked, **options).fit(X[~held], y[~held]) for asked in (False, True)]
+    predicted = [machine.predict(X[held]) for machine in machines]
+    probable = machines[1].classes_[machines[1].predict_proba(X[held]).argmax(axis=1)]
+    # Otherwise nothing is seen here.
+    assert (probable != predicted[0]).any()
+    np.testing.assert_array_equal(*predicted)
+    np.testing.assert_array_equal(
+        machines[1].classes_[machines[1].decision_function(X[held]).argmax(axis=1)], predicted[1]
+    )
+    told = {"cv": 3, "select_by": "balanced-accuracy", "test_fraction": 0.3, "seed": 1, **options}
+    without, with_some = (
+        train_svm(table, "y", probability=asked, output=tmp_path / f"{asked}.kt", **told) for asked in (False, True)
+    )
+    for name in ("confusion", "accuracy", "balanced_accuracy", "importance"):
+        assert getattr(with_some, name) == getattr(without, name), name
+    assert with_some.grid.best.mean == without.grid.best.mean
+    files = [tmp_path / f"{asked}.csv" for asked in (False, True)]
+    for model, file in zip((without, with_some), files, strict=True):
+        predict_file(model.model, table, output=file)
+    assert files[0].read_text() == files[1].read_text()

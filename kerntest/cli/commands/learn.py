@@ -113,7 +113,12 @@ SVM = Manual(
     "first guess.",
 )
 @_machine("--class-weight", metavar="WEIGHTS", help="Factors of C by class: balanced, or such as 'good:1,bad:5'.")
-@_machine("--probability", "--proba", is_flag=True, help="Fit probabilities of the classes, on rows held out.")
+@_machine(
+    "--probability",
+    "--proba",
+    is_flag=True,
+    help="Fit probabilities of the classes, on rows held out; they change no prediction.",
+)
 @_machine(
     "--tolerance",
     type=common.POSITIVE,

@@ -83,7 +83,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         one and averaged where there are several classes.
     probability : bool
         Also fit probabilities, to scores of rows held out in five folds, copies of a row in one: of classes as frequent as
-        in these rows, with a `class_weight` too: of two classes the predicted one may then be the less probable.
+        in these rows, with a `class_weight` too. What is predicted stays the decision of the machine, which with a
+        `class_weight`, and of three classes or more by votes of pairs, need not be the most probable class.
     features : str, optional
         "nystroem:M" or "fourier:M": explicit features, taken beyond some 55,000 rows unless "none" insists on the kernel.
     scale : "standardize", "together" or "none"
@@ -155,7 +156,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         def by_class(scores: Array) -> Array:
             found = model.class_scores(scores)
             if found.ndim == 2:
-                # Of equal votes the first class is predicted, and what is most probable may not have most of them.
+                # Of equal votes the first class is predicted.
                 predicted = np.arange(len(found)), model.codes(scores)
                 found[predicted] = np.nextafter(found.max(axis=1), np.inf)
             return found
@@ -179,7 +180,10 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         "this machine has no probabilities: fit it with probability=True",
     )
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of every class, shape (n, classes); the most probable one is what `predict` says."""
+        """Return the probability of every class, shape (n, classes).
+
+        Of two classes without a `class_weight` the most probable one is what `predict` says.
+        """
         return self._scores(X, self.model.probabilities)
 
     @only_if(lambda self: self.task == "one-class", "only a machine of one class has score_samples")

@@ -94,12 +94,8 @@ class SvmModel(FittedModel):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def codes(self, scores: Array) -> NDArray[Any]:
-        """Return the place of the class that most votes are for, the first of equal ones, or of several the most probable."""
-        if self.sigmoids and self._count > 2:
-            scores = self.probabilities(scores)
-        elif self.pairs:
-            scores = self._votes(scores > 0)
-        return np.asarray(np.argmax(scores, axis=1))
+        """Return the place of the class that most votes are for, the first of equal ones; probabilities have no say in it."""
+        return np.asarray(np.argmax(self._votes(scores > 0) if self.pairs else scores, axis=1))
 
     def class_scores(self, scores: Array) -> Array:
         """Return one score for each class, whose order counts: for ROC curves. Shape (n,) for two classes."""
