@@ -2,7 +2,8 @@
 
 The difference is taken row by row, so that its error is that of a mean of differences. Columns that say the same stand in
 for one another: each of them then seems to be worth little. The work is bounded by its count, never by the clock: rows
-and shuffles are fewer where columns, or what the model keeps, are many.
+and shuffles are fewer where columns, or what the model keeps, are many. Where all classes count alike, as many rows of
+each are drawn; the values that take the place of theirs are those of all rows, as if all were shuffled.
 """
 
 from __future__ import annotations
@@ -46,20 +47,18 @@ def permutation_importance(
     See Breiman (2001), "Random forests", section 10. Rows of one of the `clusters` are not independent. Where accuracy is
     `balanced` all classes count alike.
     """
-    rng, encoder, classifies = np.random.default_rng((seed, 3)), model.encoder, truth.ndim == 1
+    rng, encoder, classifies, n = np.random.default_rng((seed, 3)), model.encoder, truth.ndim == 1, len(points)
     used = [column for column in encoder.columns if column.name not in unused]
-    rows, shuffles = affordable(len(points), len(used), _values_a_row(model))
+    rows, shuffles = affordable(n, len(used), _values_a_row(model))
     if not rows:
         return None
-    if rows < len(points):
-        chosen = np.sort(rng.choice(len(points), rows, replace=False))
-        points, truth = points.take(chosen), truth[chosen]
+    own = points
+    if rows < n:
+        chosen = np.sort(_of_each_class(truth, rows, rng) if balanced else rng.choice(n, rows, replace=False))
+        own, truth = points.take(chosen), truth[chosen]
         clusters = None if clusters is None else clusters[chosen]
-    losses, found, weight = model.losses(points, truth, engine), list[ColumnImportance](), np.ones(rows)
-    if balanced:
-        _, codes, sizes = np.unique(truth, return_inverse=True, return_counts=True)
-        weight = rows / (len(sizes) * sizes[codes])
-    losses = losses * weight
+    losses, found = model.losses(own, truth, engine), list[ColumnImportance]()
+    told: dict[str, Any] = {"classifies": classifies, "classes": truth if balanced else None}
     for column in used:
         # Of a column with gaps also whether a value is there.
         names = {column.name, *([presence_name(column.name)] if column.indicator else [])}
@@ -68,8 +67,9 @@ def permutation_importance(
         ]
         total = np.zeros(rows)
         for _ in range(shuffles):
-            total += weight * model.losses(_shuffled(points, places, rng), truth, engine)
-        found.append(ColumnImportance(column.name, *_worse(losses, total / shuffles, clusters, classifies=classifies)))
+            others = points.take(rng.permutation(n) if rows == n else rng.choice(n, rows, replace=False))
+            total += model.losses(_with_values(own, others, places), truth, engine)
+        found.append(ColumnImportance(column.name, *_worse(losses, total / shuffles, clusters, **told)))
     found.sort(key=lambda one: -one.mean)
     score: Any = "balanced accuracy" if balanced else "accuracy" if classifies else "RMSE"
     return Importance(score, rows, shuffles, tuple(found))
@@ -91,21 +91,39 @@ def _values_a_row(model: Any) -> float:
     return float(max(centres, 1) * (parts + (centres / COLUMNS_A_VALUE if model.features is not None else 0.0)))
 
 
-def _shuffled(points: Points, places: Sequence[Sequence[int]], rng: np.random.Generator) -> Points:
-    """Return rows with the values of some columns, numbers and categories, in another order."""
-    order, (numeric, codes) = rng.permutation(len(points)), places
-    shuffled = Points(points.numeric.copy(), points.codes.copy())
-    shuffled.numeric[:, numeric] = points.numeric[order[:, None], numeric]
-    shuffled.codes[:, codes] = points.codes[order[:, None], codes]
-    return shuffled
+def _of_each_class(codes: Codes, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return so many rows, as many of each class, or all that a class has."""
+    members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    # Small classes first: what they leave is for the others. Of more classes than rows chance says which have one.
+    members = sorted(members, key=len) if rows >= len(members) else [members[k] for k in rng.permutation(len(members))]
+    chosen, left = list["NDArray[np.intp]"](), rows
+    for place, own in enumerate(members):
+        share = min(len(own), -(-left // (len(members) - place)))
+        chosen.append(rng.choice(own, share, replace=False))
+        left -= share
+    return np.concatenate(chosen)
 
 
-def _worse(before: Array, after: Array, clusters: Codes | None, *, classifies: bool) -> tuple[float, float | None]:
+def _with_values(points: Points, others: Points, places: Sequence[Sequence[int]]) -> Points:
+    """Return rows with the values that others have in some columns, numbers and categories."""
+    numeric, codes = places
+    made = Points(points.numeric.copy(), points.codes.copy())
+    made.numeric[:, numeric] = others.numeric[:, numeric]
+    made.codes[:, codes] = others.codes[:, codes]
+    return made
+
+
+def _worse(
+    before: Array, after: Array, clusters: Codes | None, *, classifies: bool, classes: Codes | None
+) -> tuple[float, float | None]:
     """Return by how much accuracy falls or the RMSE rises, from losses of the same rows, with its standard error.
 
-    That of a root of a mean follows from the slope there: d sqrt(m) = d m / (2 sqrt(m)).
+    Where there are `classes` all of them count alike. The error of a root of a mean follows from the slope there:
+    d sqrt(m) = d m / (2 sqrt(m)).
     """
-    if classifies:
+    if classes is not None:
+        mean, differences = _over_classes(after - before, classes)
+    elif classifies:
         differences = after - before
         mean = float(differences.mean())
     else:
@@ -116,3 +134,17 @@ def _worse(before: Array, after: Array, clusters: Codes | None, *, classifies: b
         ]
         differences = halves[1] - halves[0]
     return mean, None if too_few(clusters) else standard_error(differences, clusters)
+
+
+def _over_classes(values: Array, classes: Codes) -> tuple[float, Array]:
+    """Return the mean of the means over classes, and what of n rows has, as a mean, the standard error of that.
+
+    Of n_c rows in one of k classes they are n / (k n_c) (v - mean_c), with sqrt(n_c / (n_c - 1)) for the mean that is
+    taken from the same rows; one row alone has no mean but that of all.
+    """
+    _, places, sizes = np.unique(classes, return_inverse=True, return_counts=True)
+    means = np.bincount(places, weights=values) / sizes
+    mean = float(means.mean())
+    centres = np.where(sizes > 1, means, mean)
+    factors = len(values) / (len(sizes) * sizes) * np.sqrt(sizes / np.maximum(sizes - 1, 1))
+    return mean, (values - centres[places]) * factors[places]

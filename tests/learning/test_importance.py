@@ -196,3 +196,43 @@ def test_where_classes_have_weights_columns_are_worth_balanced_accuracy(tmp_path
     assert worth["x"] > 0.2
     assert abs(worth["noise"]) < 0.05
     assert inspect_model(tmp_path / "m.kt").importance.score == "balanced accuracy"
+
+
+@pytest.mark.parametrize(("share", "balanced", "rows"), [(0.06, True, 200), (0.06, False, 800), (0.4, True, 200)])
+def test_its_error_holds_the_rows_that_were_drawn_and_the_shuffles(monkeypatch, share, balanced, rows):
+    """What all rows and many shuffles tell, some rows tell within the errors; where classes count alike also of a rare one."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(5000, 3)), columns=list("abc"))
+    latent = X.a + 0.5 * X.b + 0.7 * rng.normal(size=5000)
+    y = np.where(latent > np.quantile(latent, 1.0 - share), "rare", "usual")
+    machine = SVM(C=10.0, class_weight="balanced" if balanced else None).fit(X[:800], y[:800])
+    with monkeypatch.context() as all_rows:
+        all_rows.setattr(importance, "WORK", 10**12)
+        all_rows.setattr(importance, "SHUFFLES", 8)
+        truth = means(machine.importance(X[800:], y[800:]))
+    centres = len(machine.model.expansion.coefficients)
+    monkeypatch.setattr(importance, "WORK", 3 * (rows + 1) * centres * (1 + 3 / 20 + 1 / 20))
+    drawn = []
+    for machine.seed in range(30):
+        drawn.append(machine.importance(X[800:], y[800:]))
+    assert {(one.rows, one.shuffles) for one in drawn} <= {(rows, 1), (rows + 1, 1)}
+    for name in "ab":
+        off = np.array([(means(one)[name] - truth[name]) / errors(one)[name] for one in drawn])
+        # Of 30 numbers of spread 1, which a finite number of rows makes a little smaller.
+        assert 0.6 < np.sqrt(np.mean(off**2)) < 1.45
+        assert abs(off.mean()) < 3.0 / np.sqrt(30)
+    if balanced:
+        # 12 rows of a class leave 0.07 and more.
+        assert np.mean([errors(one)["a"] for one in drawn]) < 0.05
+
+
+def test_of_more_classes_than_rows_some_are_drawn(monkeypatch):
+    X, y = clouds(800, 2, classes=80, separation=3.0)
+    machine = SVM(C=100.0, bandwidth=0.1, class_weight="balanced").fit(X[:400], y[:400])
+    size = len(machine.model.expansion.coefficients) * (1 + 2 / 20 + 3160 / 20)
+    monkeypatch.setattr(importance, "WORK", 2 * 60 * size)
+    found = machine.importance(X[400:], y[400:])
+    assert (found.score, found.rows) == ("balanced accuracy", 60)
+    # Each class is told by its place along x1 alone.
+    assert means(found)["x1"] > 3 * errors(found)["x1"] > 0
+    assert abs(means(found)["x2"]) < 4 * errors(found)["x2"]

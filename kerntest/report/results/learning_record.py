@@ -129,9 +129,9 @@ class Importance(Record):
         "accuracy", or "balanced accuracy" where classes have weights, of which so much is lost, or "RMSE", which rises by so
         much, in units of the target.
     rows : int
-        How many rows were shuffled, and
+        How many rows were looked at, of balanced accuracy as many of each class as there are, and
     shuffles : int
-        how often each column.
+        how often with other values of each column.
     columns : tuple of ColumnImportance
         The most first. Columns that say the same share what they are worth; below 0 is chance.
     """

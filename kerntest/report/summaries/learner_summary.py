@@ -303,7 +303,8 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     texts = importance_texts(importance)
     rows = tuple((visible(one.name), *texts[one.name]) for one in importance.columns[:COLUMNS_SHOWN])
     lost = f"{importance.score} lost, in %," if accuracy else "rise of the RMSE"
-    some = "" if importance.rows == result.n_test else f" drawn from {result.n_test:,}, by a bound on the work"
+    alike = ", as many of each class," if importance.score == "balanced accuracy" else ""
+    some = "" if importance.rows == result.n_test else f"{alike} drawn from {result.n_test:,}, by a bound on the work"
     heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows{some}:"
     notes = [f"and {more:,} more: {either('--json', 'to_dict()')} has them"] if more > 0 else []
     grid = getattr(result, "grid", None)
