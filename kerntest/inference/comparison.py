@@ -12,10 +12,10 @@ import numpy as np
 
 from kerntest.data.columns import Arranged, identifiers_with_gaps, pool
 from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
-from kerntest.data.diagnostics.dependent_pairs import dependent_pairs
-from kerntest.data.diagnostics.dependent_rows import (
+from kerntest.data.diagnostics.dependent_rows import dependent_rows
+from kerntest.data.diagnostics.dependent_units import (
     clusters_in_time,
-    dependent_rows,
+    dependent_pairs,
     strata_in_time,
     within_strata,
 )

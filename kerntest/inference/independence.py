@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from kerntest.data.diagnostics.dependent_rows import clusters_in_time, no_series, order_warnings
+from kerntest.data.diagnostics.dependent_rows import order_warnings
+from kerntest.data.diagnostics.dependent_units import clusters_in_time
+from kerntest.data.diagnostics.series import no_series
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number

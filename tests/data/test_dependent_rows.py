@@ -18,7 +18,7 @@ from kerntest import (
     train_unmix,
 )
 from kerntest.data.diagnostics.cases import ALIKE, case_column, case_columns
-from kerntest.data.diagnostics.dependent_rows import in_time
+from kerntest.data.diagnostics.series import in_time
 from kerntest.errors import DataError
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -13,28 +12,25 @@ from kerntest.data.column_types import as_text
 from kerntest.data.diagnostics.cases import (
     IMPROBABLE,
     are_others,
-    beyond_groups,
     case_column,
     case_columns,
     cases_in_place,
     explained,
     longer_than_steps,
-    means_of_groups,
     runs,
-    says_time,
     takes_rows_for_independent,
     ways_with_shared_cases,
-    within_years,
 )
+from kerntest.data.diagnostics.dependent_units import numbers_of
 from kerntest.data.diagnostics.misleading import (
     COUNTS,
     IDENTIFIES,
     balanced,
     identifies_rows,
     left_out_with,
-    places_among_values,
 )
-from kerntest.data.facts import NumberFacts, counts_rows
+from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, sorting
+from kerntest.data.facts import counts_rows
 from kerntest.data.table import Column
 from kerntest.errors import either, listed, option
 
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.diagnostics.cases import Cases
-    from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Table
 
 
@@ -54,20 +49,6 @@ def counters(columns: Iterable[Column]) -> list[str]:
     counting = {one.name: COUNTS for one in numbers if counts_rows(one.values[~one.missing])}
     naming = {one.name: IDENTIFIES for one in numbers if one.name not in counting and identifies_rows(one)}
     return [left_out_with(name, trouble) for name, trouble in (counting | naming).items()]
-
-
-# Neighbouring rows are alike from so many standard errors of the serial correlation on, or where a column tells the time;
-SERIAL_ERRORS, IN_TIME = 6.0, 3.5
-# in tables of so many rows, or of so many whose years or dates are told.
-FEWEST_ROWS_IN_SERIES, FEWEST_IN_TIME = 30, 15
-# and beyond any order in which a table is sorted from so many of the local one, or where there are many rows from that.
-LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
-# Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
-LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
-# The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
-UNIT_ROOT = -2.57
-# So many steps of a series of years have one gap at most.
-FEW_GAPS = 8
 
 
 def dependent_rows(
@@ -113,7 +94,7 @@ def dependent_rows(
             if same is not None:
                 # Stretches of one group are long, and begin and end.
                 sizes = [one.n_rows for one in tables]
-                group = np.repeat([0, 1], sizes)[np.argsort(_numbers(tables))]
+                group = np.repeat([0, 1], sizes)[np.argsort(numbers_of(tables))]
                 way = same("stretch") if np.count_nonzero(np.diff(group)) * LONG_STRETCH > 2 * min(sizes) else ""
             way_out = f"{told}: {way or option('cluster', ['stretch'])} relabels them together"
             where = f" of {listed([one for _, one in alike])}"
@@ -159,93 +140,6 @@ def _is_series(cases: Cases, table: Table, names: Iterable[str]) -> bool:
     return timed and bool(alike_neighbours([table[name] for name in names if name in table.names], table))
 
 
-def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> Iterator[str]:
-    """Yield a warning where clusters are rows, or follow time and their means follow one another in some columns of numbers."""
-    places = places_among_values(table[cluster])
-    if len(places) > 1 and places.max() + 1 == len(places):
-        yield f"each {cluster!r} has one row: what relabels clusters relabels rows, and takes them for independent"
-        return
-    timed = in_time(table)
-    # In time numbers of stretches only grow.
-    if not timed or np.diff(table[cluster].values).min(initial=0) < 0:
-        return
-    means = (
-        (one.name, means_of_groups(one.values, places))
-        for one in columns
-        if not one.is_category and len(one.values) == len(places) and not one.missing.any()
-    )
-    alike = [name for name, some in means if _runs_in_order(some, IN_TIME, FEWEST_IN_TIME)]
-    if alike:
-        yield (
-            f"{cluster!r} follows time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
-            f"takes them for independent, and the p-value is far too small; {option('time-series', True)} of hsic tests series"
-        )
-
-
-def strata_in_time(
-    used: Sequence[Table], read: Sequence[Table], strata: str, same: Callable[[str], str] | None
-) -> Iterator[str]:
-    """Yield a warning where rows of two groups of one table follow each other within strata, in what is compared and in the group.
-
-    What is compared is looked at within the groups: where these differ, rows of one are alike.
-    """
-    whole = read[0].whole
-    if whole is None or whole is not read[1].whole or same is None:
-        yield from _strata_of_files_in_time(used, read, strata)
-        return
-    numbers = _numbers(used)
-    order = np.argsort(numbers)
-    _, stratum, _ = np.unique(
-        whole[strata].values[whole.places_of(numbers[order])], return_inverse=True, return_counts=True
-    )
-    group = np.repeat([0, 1], [one.n_rows for one in used])[order]
-    if not _follow_within(group.astype(np.float64), stratum):
-        return
-    columns = ((one.name, np.concatenate([some[one.name].values for some in used])[order]) for one in used[0].columns)
-    alike = [
-        name
-        for name, values in columns
-        if not used[0][name].is_category and _follow_within(values, 2 * stratum + group)
-    ]
-    if alike:
-        way = same(strata)
-        yield (
-            f"within {strata!r} neighbouring rows are of one group and alike in {listed(list(map(repr, alike)))}: if they follow "
-            f"each other in time they do not change places, and the p-value is far too small"
-            + (f"; {way} relabels whole cases" if way else "")
-        )
-
-
-def within_strata(tables: Sequence[Table], read: Sequence[Table], strata: str) -> tuple[list[Table], list[Table]]:
-    """Return tables as they were read, and what columns of them are beyond the means of strata, as `dependent_rows` asks."""
-    whole: list[Table] = [one.with_all_columns() for one in read]
-    beyond: list[Table] = []
-    for table, of in zip(tables, whole, strict=True):
-        stratum, times = places_among_values(of[strata]), {strata, *(one.name for one in in_time(of))}
-        columns = (
-            one if one.name in times else beyond_groups(one, np.ones(len(stratum), dtype=np.bool_), stratum)
-            for one in table.columns
-            if one.name != strata
-        )
-        beyond.append(replace(table, columns=tuple(columns)))
-    return whole, beyond
-
-
-def _strata_of_files_in_time(used: Sequence[Table], read: Sequence[Table], strata: str) -> Iterator[str]:
-    """Yield a warning where rows of two files, each in time, follow each other within strata in what is compared."""
-    alike: list[list[str]] = []
-    for table, whole in zip(used, (one.with_all_columns() for one in read), strict=True):
-        times = {one.name for one in in_time(whole)}
-        stratum = places_among_values(whole[strata].take(whole.places_of(table.numbers())))
-        numbers = [one for one in table.columns if times and one.name not in times and not one.is_category]
-        alike.append([one.name for one in numbers if _follow_within(one.values, stratum)])
-    if names := [name for name in alike[0] if name in alike[1]]:
-        yield (
-            f"within {strata!r} neighbouring rows are alike in {listed(list(map(repr, names)))}: they follow each other in time and "
-            "do not change places with those of the other file, and the p-value is far too small"
-        )
-
-
 def _groups_of_cases_in_place(
     read: Sequence[Table], tables: Sequence[Table], same: Callable[[str], str] | None
 ) -> Iterator[str]:
@@ -253,35 +147,13 @@ def _groups_of_cases_in_place(
     table = read[0].whole
     if table is None or table is not read[1].whole or same is None:
         return
-    numbers, values = _numbers(tables), np.full(table.n_rows, np.nan)
+    numbers, values = numbers_of(tables), np.full(table.n_rows, np.nan)
     values[table.places_of(numbers)] = np.repeat([0.0, 1.0], [one.n_rows for one in tables])
     group = Column("", "number", values)
     whole = replace(table, columns=(*table.columns, group))
     tested = [table[name] for name in tables[0].names if name in table.names]
     for pair, cases in alike_in_place(whole, [*tested, group], [([group.name], [one.name]) for one in tested]):
         yield in_place_warning(pair, cases, same)
-
-
-def _numbers(tables: Sequence[Table]) -> NDArray[np.int64]:
-    return np.concatenate([one.numbers() for one in tables])
-
-
-def _follow_within(values: Values, groups: NDArray[np.intp]) -> bool:
-    """Say whether residuals from the means of groups are correlated with the next one of their group, beyond chance.
-
-    In a group of m independent rows the correlation is -1 / m of their variance on average.
-    """
-    order = np.argsort(groups, kind="stable")
-    values, groups = values[order].astype(np.float64), groups[order]
-    sizes = np.bincount(groups)
-    rest = values - means_of_groups(values, groups)[groups]
-    next_to, total = groups[1:] == groups[:-1], float(rest @ rest)
-    pairs = int(np.count_nonzero(next_to))
-    if pairs < FEWEST_ROWS_IN_SERIES or total == 0.0:
-        return False
-    found = float((rest[1:] * rest[:-1])[next_to].sum()) / total
-    by_chance = -float((1.0 / sizes[groups[1:]])[next_to].sum()) / pairs
-    return (found - by_chance) * math.sqrt(pairs) > IN_TIME
 
 
 def order_warnings(
@@ -369,7 +241,7 @@ def alike_in_place(
     """Yield one column of each side of a pair that cases whose rows stand together have alike, with these."""
     if in_time(table):
         return
-    for cases in cases_in_place(table, columns, _sorting(table)):
+    for cases in cases_in_place(table, columns, sorting(table)):
         for sides in pairs:
             known = [[name for name in side if name in cases.alike] for side in sides]
             if all(known):
@@ -396,149 +268,3 @@ def in_place_words(pair: tuple[str, str], cases: Cases) -> str:
     """Return the words for what neighbouring rows have alike, and where."""
     stays = "" if cases.column.name in pair else f" where {cases.column.name!r} stays the same"
     return f"neighbouring rows are alike in {listed([repr(one) for one in pair if one])}{stays}"
-
-
-def alike_neighbours(
-    columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None, *, local: float = LEAST_LOCAL
-) -> list[str]:
-    """Return the names of the columns, of a table or of some of its rows, that neighbouring rows have alike.
-
-    A table that is sorted, by a group or by numbers, is no series: there a value is as far from the next one as from the
-    one after it. In a series it is nearer. A column that says the time settles the question.
-    """
-    found = [(column, column.values[~column.missing if rows is None else rows]) for column in columns]
-    timed = bool(in_time(table))
-    least = (IN_TIME, FEWEST_IN_TIME) if timed else (SERIAL_ERRORS, FEWEST_ROWS_IN_SERIES)
-    runs = [(column, values) for column, values in found if not column.is_category and _runs_in_order(values, *least)]
-    if timed or not runs:
-        return [column.name for column, _ in runs]
-    sorts = _sorting(table)
-    return [
-        column.name
-        for column, values in runs
-        if counts_rows(values) or (_locally_alike(values, local) and (column.name not in sorts or _comes_back(values)))
-    ]
-
-
-def _comes_back(values: Values) -> bool:
-    """Say whether a table is sorted by these only within groups in which the same return, as the day of a month and a year do."""
-    return not _in_one_direction(np.diff(values)) and 2 * len(np.unique(values, return_counts=True)[0]) <= len(values)
-
-
-def no_series(tables: Sequence[Table], rows: NDArray[np.intp], *, rejects: bool) -> Iterator[str]:
-    """Yield warnings about columns, at some rows, that are no stationary series: that run one way, or wander in all tables."""
-    wandering: list[list[str]] = [[] for _ in tables]
-    for own, table in zip(wandering, tables, strict=True):
-        for column in (column for column in table.columns if not column.is_category):
-            if NumberFacts.of(values := column.values[rows]).runs:
-                yield (
-                    f"column {column.name!r} runs in one direction like a time or a counter: that is no stationary series, and the "
-                    "p-value is not valid; test its changes from row to row, or leave it out"
-                )
-            elif _dickey_fuller(values) > UNIT_ROOT:
-                own.append(column.name)
-    if rejects and all(wandering):
-        yield (
-            f"{' and '.join(repr(names[0]) for names in wandering)} wander like random walks, which the test of Dickey and Fuller "
-            "does not rule out: of two such series the p-value is far too small; test their changes from row to row"
-        )
-
-
-def _dickey_fuller(values: NDArray[np.float64]) -> float:
-    """Return the t statistic of the slope of the steps on the values they start from, with an intercept (1979)."""
-    before, steps = values[:-1] - values[:-1].mean(), np.diff(values)
-    size = float(before @ before)
-    if size == 0.0 or len(before) < FEWEST_ROWS_IN_SERIES:
-        return -math.inf
-    slope = float(before @ steps) / size
-    rest = steps - steps.mean() - slope * before
-    error = math.sqrt(float(rest @ rest) / (len(before) - 2) / size)
-    return slope / error if error > 0 else -math.inf
-
-
-def in_time(table: Table) -> list[Column]:
-    """Return the columns that tell the time of the rows, which follow it."""
-    return [column for column in table.columns if _is_plain(column) and _is_time(column)]
-
-
-def _runs_in_order(values: NDArray[np.float64], errors: float, rows: int) -> bool:
-    """Say whether numbers of so many rows are correlated from row to row by so many standard errors, or count the rows."""
-    if len(values) < rows:
-        return False
-    if counts_rows(values):
-        return True
-    ranks = _ranks(values)
-    ranks -= ranks.mean()
-    total = float(ranks @ ranks)
-    # Of few independent rows it is below 0 in the mean and varies less than 1 / n: of 15 it exceeds this less than once in 1,000.
-    error = 1.0 / math.sqrt(max(len(ranks), FEWEST_ROWS_IN_SERIES))
-    return total > 0 and float(ranks[1:] @ ranks[:-1]) / total > errors * error
-
-
-def _ranks(values: Values) -> NDArray[np.float64]:
-    """Return the ranks of values, equal ones alike: their place in the file would make a series of any column with ties."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1))[place])
-
-
-def _locally_alike(values: Values, least: float) -> bool:
-    """Say whether a value is nearer to the next one than to the one after it, whatever level or trend both are on.
-
-    In ranks r, sum (r_(i+2) - r_i)^2 / sum (r_(i+1) - r_i)^2 - 1 is the serial correlation of an autoregressive series,
-    and 0 of independent values around a trend, with a standard error of (2 / n)^(1/2).
-    """
-    ranks, n = _ranks(values), len(values)
-    near, far = (float(np.square(ranks[step:] - ranks[:-step]).mean()) for step in (1, 2))
-    changes = np.count_nonzero(np.diff(ranks))
-    return bool(changes * LONG_STRETCH > n) and far > (1.0 + max(least, LOCAL_ERRORS * math.sqrt(2.0 / n))) * near
-
-
-def _is_plain(column: Column) -> bool:
-    return column.problem is None and not column.is_category
-
-
-def _is_time(column: Column) -> bool:
-    """Say whether numbers of ascending rows tell the time: dates, years, or even steps that do not just count the rows."""
-    values = column.values[~column.missing]
-    steps = np.diff(values)
-    if len(values) < FEWEST_IN_TIME or steps.min() < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
-        return False
-    # The second half of a table begins its numbers of rows anywhere.
-    even = steps.max() - steps.min() <= 1e-6 * steps.max() and (steps.max() != 1 or says_time(column.name))
-    # In few rows even steps may be those of a dose.
-    even &= len(values) >= FEWEST_ROWS_IN_SERIES or within_years(values)
-    return column.kind == "date" or bool(even) or are_years(values)
-
-
-def are_years(values: Values) -> bool:
-    """Say whether numbers of ascending rows are years, of one row or of several each."""
-    if len(values) < FEWEST_IN_TIME or not within_years(values):
-        return False
-    steps = np.diff(values)
-    # Periods of a series of years have gaps between them.
-    single = steps == 1.0
-    return bool((single | (steps == 0.0)).all() and steps.any()) or bool(
-        steps.min() > 0.0 and np.count_nonzero(~single) * FEW_GAPS <= len(steps)
-    )
-
-
-def _sorting(table: Table) -> set[str]:
-    """Return the columns of numbers by which a table is sorted: within groups that stand together, and one within another."""
-    plain = {column.name: column.values for column in table.columns if _is_plain(column)}
-    steps = {name: np.diff(values) for name, values in plain.items()}
-    ends = np.zeros(max(table.n_rows - 1, 0), dtype=bool)
-    for column in table.columns:
-        changes = column.values[1:] != column.values[:-1]
-        if column.problem is None and np.count_nonzero(changes) * LONG_STRETCH <= table.n_rows:
-            ends |= changes
-    found: set[str] = set()
-    while sorts := [name for name, own in steps.items() if name not in found and _in_one_direction(own[~ends])]:
-        found.add(sorts[0])
-        ends |= steps[sorts[0]] != 0
-    return found
-
-
-def _in_one_direction(steps: NDArray[np.float64]) -> bool:
-    """Say whether steps, where there are any, lead up or down throughout."""
-    moves = steps[~np.isnan(steps) & (steps != 0)]
-    return len(moves) >= FEWEST_IN_ORDER and abs(int(np.sign(moves).sum())) == len(moves)

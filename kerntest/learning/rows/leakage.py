@@ -12,16 +12,15 @@ from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below, reason_to_leave_out
 from kerntest.data.diagnostics.cases import ALIKE, FEW_OF_CASE, case_columns
 from kerntest.data.diagnostics.copies import copies_of
-from kerntest.data.diagnostics.dependent_rows import (
+from kerntest.data.diagnostics.dependent_rows import alike_in_place, in_place_words
+from kerntest.data.diagnostics.series import (
     FEWEST_IN_TIME,
     IN_TIME,
     LEAST_LOCAL,
     LONG_STRETCH,
     SERIAL_ERRORS,
-    alike_in_place,
     alike_neighbours,
     are_years,
-    in_place_words,
     in_time,
 )
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled

@@ -1,0 +1,177 @@
+"""Clusters, strata and pairs that are not independent: that follow time, or are of cases of several of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.diagnostics.cases import beyond_groups, case_columns, means_of_groups
+from kerntest.data.diagnostics.misleading import places_among_values
+from kerntest.data.diagnostics.series import (
+    FEWEST_IN_TIME,
+    FEWEST_ROWS_IN_SERIES,
+    IN_TIME,
+    alike_neighbours,
+    in_time,
+    runs_in_order,
+)
+from kerntest.errors import listed, option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.diagnostics.copies import Values
+    from kerntest.data.table import Column, Table
+
+
+def strata_in_time(
+    used: Sequence[Table], read: Sequence[Table], strata: str, same: Callable[[str], str] | None
+) -> Iterator[str]:
+    """Yield a warning where rows of two groups of one table follow each other within strata, in what is compared and in the group.
+
+    What is compared is looked at within the groups: where these differ, rows of one are alike.
+    """
+    whole = read[0].whole
+    if whole is None or whole is not read[1].whole or same is None:
+        yield from _strata_of_files_in_time(used, read, strata)
+        return
+    numbers = numbers_of(used)
+    order = np.argsort(numbers)
+    _, stratum, _ = np.unique(
+        whole[strata].values[whole.places_of(numbers[order])], return_inverse=True, return_counts=True
+    )
+    group = np.repeat([0, 1], [one.n_rows for one in used])[order]
+    if not _follow_within(group.astype(np.float64), stratum):
+        return
+    columns = ((one.name, np.concatenate([some[one.name].values for some in used])[order]) for one in used[0].columns)
+    alike = [
+        name
+        for name, values in columns
+        if not used[0][name].is_category and _follow_within(values, 2 * stratum + group)
+    ]
+    if alike:
+        way = same(strata)
+        yield (
+            f"within {strata!r} neighbouring rows are of one group and alike in {listed(list(map(repr, alike)))}: if they follow "
+            f"each other in time they do not change places, and the p-value is far too small"
+            + (f"; {way} relabels whole cases" if way else "")
+        )
+
+
+def within_strata(tables: Sequence[Table], read: Sequence[Table], strata: str) -> tuple[list[Table], list[Table]]:
+    """Return tables as they were read, and what columns of them are beyond the means of strata, as `dependent_rows` asks."""
+    whole: list[Table] = [one.with_all_columns() for one in read]
+    beyond: list[Table] = []
+    for table, of in zip(tables, whole, strict=True):
+        stratum, times = places_among_values(of[strata]), {strata, *(one.name for one in in_time(of))}
+        columns = (
+            one if one.name in times else beyond_groups(one, np.ones(len(stratum), dtype=np.bool_), stratum)
+            for one in table.columns
+            if one.name != strata
+        )
+        beyond.append(replace(table, columns=tuple(columns)))
+    return whole, beyond
+
+
+def _strata_of_files_in_time(used: Sequence[Table], read: Sequence[Table], strata: str) -> Iterator[str]:
+    """Yield a warning where rows of two files, each in time, follow each other within strata in what is compared."""
+    alike: list[list[str]] = []
+    for table, whole in zip(used, (one.with_all_columns() for one in read), strict=True):
+        times = {one.name for one in in_time(whole)}
+        stratum = places_among_values(whole[strata].take(whole.places_of(table.numbers())))
+        numbers = [one for one in table.columns if times and one.name not in times and not one.is_category]
+        alike.append([one.name for one in numbers if _follow_within(one.values, stratum)])
+    if names := [name for name in alike[0] if name in alike[1]]:
+        yield (
+            f"within {strata!r} neighbouring rows are alike in {listed(list(map(repr, names)))}: they follow each other in time and "
+            "do not change places with those of the other file, and the p-value is far too small"
+        )
+
+
+def _follow_within(values: Values, groups: NDArray[np.intp]) -> bool:
+    """Say whether residuals from the means of groups are correlated with the next one of their group, beyond chance.
+
+    In a group of m independent rows the correlation is -1 / m of their variance on average.
+    """
+    order = np.argsort(groups, kind="stable")
+    values, groups = values[order].astype(np.float64), groups[order]
+    sizes = np.bincount(groups)
+    rest = values - means_of_groups(values, groups)[groups]
+    next_to, total = groups[1:] == groups[:-1], float(rest @ rest)
+    pairs = int(np.count_nonzero(next_to))
+    if pairs < FEWEST_ROWS_IN_SERIES or total == 0.0:
+        return False
+    found = float((rest[1:] * rest[:-1])[next_to].sum()) / total
+    by_chance = -float((1.0 / sizes[groups[1:]])[next_to].sum()) / pairs
+    return (found - by_chance) * math.sqrt(pairs) > IN_TIME
+
+
+def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> Iterator[str]:
+    """Yield a warning where clusters are rows, or follow time and their means follow one another in some columns of numbers."""
+    places = places_among_values(table[cluster])
+    if len(places) > 1 and places.max() + 1 == len(places):
+        yield f"each {cluster!r} has one row: what relabels clusters relabels rows, and takes them for independent"
+        return
+    timed = in_time(table)
+    # In time numbers of stretches only grow.
+    if not timed or np.diff(table[cluster].values).min(initial=0) < 0:
+        return
+    means = (
+        (one.name, means_of_groups(one.values, places))
+        for one in columns
+        if not one.is_category and len(one.values) == len(places) and not one.missing.any()
+    )
+    alike = [name for name, some in means if runs_in_order(some, IN_TIME, FEWEST_IN_TIME)]
+    if alike:
+        yield (
+            f"{cluster!r} follows time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
+            f"takes them for independent, and the p-value is far too small; {option('time-series', True)} of hsic tests series"
+        )
+
+
+def numbers_of(tables: Sequence[Table]) -> NDArray[np.int64]:
+    """Return the numbers of the rows of all tables in the table that they were read from."""
+    return np.concatenate([one.numbers() for one in tables])
+
+
+def dependent_pairs(used: Sequence[Table], read: Sequence[Table], pairs: NDArray[np.intp]) -> Iterator[str]:
+    """Yield a warning where differences within pairs are alike in neighbouring pairs, or in those of one case.
+
+    `pairs` are those of the rows of both tables, one below the other.
+    """
+    n_x, count = used[0].n_rows, int(pairs.max()) + 1
+    of_x, of_y = pairs[:n_x], pairs[n_x:]
+    first = np.zeros(count, dtype=np.intp)
+    first[of_x[::-1]] = np.arange(n_x)[::-1]
+    # Pairs in the order of their rows of X.
+    own = np.argsort(first)
+    first = first[own]
+    differences = [
+        replace(
+            one, values=(means_of_groups(one.values, of_x, count) - means_of_groups(other.values, of_y, count))[own]
+        )
+        for one, other in zip(used[0].columns, used[1].columns, strict=True)
+        if one.kind == "number"
+    ]
+    whole, made = read[0].with_all_columns(), {one.name for one in differences}
+    rows = whole.take(whole.places_of(used[0].numbers()[first]))
+    table = replace(rows, columns=(*(one for one in rows.columns if one.name not in made), *differences))
+    if alike := alike_neighbours(differences, table):
+        yield (
+            f"differences within neighbouring pairs are alike in {listed(list(map(repr, alike)))}: if the rows are a series in time, "
+            f"the p-value is far too small; number stretches of rows in a column 'stretch': {option('paired', ['stretch'])} swaps "
+            "them together"
+        )
+        return
+    for cases in case_columns(table, differences):
+        if cases.sure and cases.inflated(1.0, max(cases.alike.values())):
+            yield (
+                f"differences within pairs of the same {cases.column.name!r} are alike, and the test takes pairs for "
+                f"independent: {option('paired', [cases.column.name])} swaps them together"
+            )
+            return

@@ -1,0 +1,178 @@
+"""Series: columns of which neighbouring rows are alike, in time or where no column tells it, but in no table that is merely sorted."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.diagnostics.cases import says_time, within_years
+from kerntest.data.facts import NumberFacts, counts_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.diagnostics.copies import Values
+    from kerntest.data.table import Column, Table
+
+# Neighbouring rows are alike from so many standard errors of the serial correlation on, or where a column tells the time;
+SERIAL_ERRORS, IN_TIME = 6.0, 3.5
+# in tables of so many rows, or of so many whose years or dates are told.
+FEWEST_ROWS_IN_SERIES, FEWEST_IN_TIME = 30, 15
+# and beyond any order in which a table is sorted from so many of the local one, or where there are many rows from that.
+LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
+# Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
+LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
+# The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
+UNIT_ROOT = -2.57
+# So many steps of a series of years have one gap at most.
+FEW_GAPS = 8
+
+
+def alike_neighbours(
+    columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None, *, local: float = LEAST_LOCAL
+) -> list[str]:
+    """Return the names of the columns, of a table or of some of its rows, that neighbouring rows have alike.
+
+    A table that is sorted, by a group or by numbers, is no series: there a value is as far from the next one as from the
+    one after it. In a series it is nearer. A column that says the time settles the question.
+    """
+    found = [(column, column.values[~column.missing if rows is None else rows]) for column in columns]
+    timed = bool(in_time(table))
+    least = (IN_TIME, FEWEST_IN_TIME) if timed else (SERIAL_ERRORS, FEWEST_ROWS_IN_SERIES)
+    runs = [(column, values) for column, values in found if not column.is_category and runs_in_order(values, *least)]
+    if timed or not runs:
+        return [column.name for column, _ in runs]
+    sorts = sorting(table)
+    return [
+        column.name
+        for column, values in runs
+        if counts_rows(values) or (_locally_alike(values, local) and (column.name not in sorts or _comes_back(values)))
+    ]
+
+
+def _comes_back(values: Values) -> bool:
+    """Say whether a table is sorted by these only within groups in which the same return, as the day of a month and a year do."""
+    return not _in_one_direction(np.diff(values)) and 2 * len(np.unique(values, return_counts=True)[0]) <= len(values)
+
+
+def no_series(tables: Sequence[Table], rows: NDArray[np.intp], *, rejects: bool) -> Iterator[str]:
+    """Yield warnings about columns, at some rows, that are no stationary series: that run one way, or wander in all tables."""
+    wandering: list[list[str]] = [[] for _ in tables]
+    for own, table in zip(wandering, tables, strict=True):
+        for column in (column for column in table.columns if not column.is_category):
+            if NumberFacts.of(values := column.values[rows]).runs:
+                yield (
+                    f"column {column.name!r} runs in one direction like a time or a counter: that is no stationary series, and the "
+                    "p-value is not valid; test its changes from row to row, or leave it out"
+                )
+            elif _dickey_fuller(values) > UNIT_ROOT:
+                own.append(column.name)
+    if rejects and all(wandering):
+        yield (
+            f"{' and '.join(repr(names[0]) for names in wandering)} wander like random walks, which the test of Dickey and Fuller "
+            "does not rule out: of two such series the p-value is far too small; test their changes from row to row"
+        )
+
+
+def _dickey_fuller(values: NDArray[np.float64]) -> float:
+    """Return the t statistic of the slope of the steps on the values they start from, with an intercept (1979)."""
+    before, steps = values[:-1] - values[:-1].mean(), np.diff(values)
+    size = float(before @ before)
+    if size == 0.0 or len(before) < FEWEST_ROWS_IN_SERIES:
+        return -math.inf
+    slope = float(before @ steps) / size
+    rest = steps - steps.mean() - slope * before
+    error = math.sqrt(float(rest @ rest) / (len(before) - 2) / size)
+    return slope / error if error > 0 else -math.inf
+
+
+def in_time(table: Table) -> list[Column]:
+    """Return the columns that tell the time of the rows, which follow it."""
+    return [column for column in table.columns if _is_plain(column) and _is_time(column)]
+
+
+def runs_in_order(values: NDArray[np.float64], errors: float, rows: int) -> bool:
+    """Say whether numbers of so many rows are correlated from row to row by so many standard errors, or count the rows."""
+    if len(values) < rows:
+        return False
+    if counts_rows(values):
+        return True
+    ranks = _ranks(values)
+    ranks -= ranks.mean()
+    total = float(ranks @ ranks)
+    # Of few independent rows it is below 0 in the mean and varies less than 1 / n: of 15 it exceeds this less than once in 1,000.
+    error = 1.0 / math.sqrt(max(len(ranks), FEWEST_ROWS_IN_SERIES))
+    return total > 0 and float(ranks[1:] @ ranks[:-1]) / total > errors * error
+
+
+def _ranks(values: Values) -> NDArray[np.float64]:
+    """Return the ranks of values, equal ones alike: their place in the file would make a series of any column with ties."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1))[place])
+
+
+def _locally_alike(values: Values, least: float) -> bool:
+    """Say whether a value is nearer to the next one than to the one after it, whatever level or trend both are on.
+
+    In ranks r, sum (r_(i+2) - r_i)^2 / sum (r_(i+1) - r_i)^2 - 1 is the serial correlation of an autoregressive series,
+    and 0 of independent values around a trend, with a standard error of (2 / n)^(1/2).
+    """
+    ranks, n = _ranks(values), len(values)
+    near, far = (float(np.square(ranks[step:] - ranks[:-step]).mean()) for step in (1, 2))
+    changes = np.count_nonzero(np.diff(ranks))
+    return bool(changes * LONG_STRETCH > n) and far > (1.0 + max(least, LOCAL_ERRORS * math.sqrt(2.0 / n))) * near
+
+
+def _is_plain(column: Column) -> bool:
+    return column.problem is None and not column.is_category
+
+
+def _is_time(column: Column) -> bool:
+    """Say whether numbers of ascending rows tell the time: dates, years, or even steps that do not just count the rows."""
+    values = column.values[~column.missing]
+    steps = np.diff(values)
+    if len(values) < FEWEST_IN_TIME or steps.min() < 0 or np.count_nonzero(steps) * LONG_STRETCH <= len(values):
+        return False
+    # The second half of a table begins its numbers of rows anywhere.
+    even = steps.max() - steps.min() <= 1e-6 * steps.max() and (steps.max() != 1 or says_time(column.name))
+    # In few rows even steps may be those of a dose.
+    even &= len(values) >= FEWEST_ROWS_IN_SERIES or within_years(values)
+    return column.kind == "date" or bool(even) or are_years(values)
+
+
+def are_years(values: Values) -> bool:
+    """Say whether numbers of ascending rows are years, of one row or of several each."""
+    if len(values) < FEWEST_IN_TIME or not within_years(values):
+        return False
+    steps = np.diff(values)
+    # Periods of a series of years have gaps between them.
+    single = steps == 1.0
+    return bool((single | (steps == 0.0)).all() and steps.any()) or bool(
+        steps.min() > 0.0 and np.count_nonzero(~single) * FEW_GAPS <= len(steps)
+    )
+
+
+def sorting(table: Table) -> set[str]:
+    """Return the columns of numbers by which a table is sorted: within groups that stand together, and one within another."""
+    plain = {column.name: column.values for column in table.columns if _is_plain(column)}
+    steps = {name: np.diff(values) for name, values in plain.items()}
+    ends = np.zeros(max(table.n_rows - 1, 0), dtype=bool)
+    for column in table.columns:
+        changes = column.values[1:] != column.values[:-1]
+        if column.problem is None and np.count_nonzero(changes) * LONG_STRETCH <= table.n_rows:
+            ends |= changes
+    found: set[str] = set()
+    while sorts := [name for name, own in steps.items() if name not in found and _in_one_direction(own[~ends])]:
+        found.add(sorts[0])
+        ends |= steps[sorts[0]] != 0
+    return found
+
+
+def _in_one_direction(steps: NDArray[np.float64]) -> bool:
+    """Say whether steps, where there are any, lead up or down throughout."""
+    moves = steps[~np.isnan(steps) & (steps != 0)]
+    return len(moves) >= FEWEST_IN_ORDER and abs(int(np.sign(moves).sum())) == len(moves)
