@@ -16,7 +16,7 @@ from kerntest.data.diagnostics.dependent_rows import dependent_rows
 from kerntest.data.diagnostics.dependent_units import (
     clusters_in_time,
     dependent_pairs,
-    strata_in_time,
+    dependent_strata,
     within_strata,
 )
 from kerntest.data.diagnostics.misleading import (
@@ -175,7 +175,7 @@ class Comparison:
             told = (text for some, read in pairs for text in clusters_in_time(some.columns, read, cluster))
             dependent = tuple(islice(told, 1))
         elif verdict.p_value <= options.alpha and (strata := self.reading.strata) is not None:
-            dependent = tuple(strata_in_time(used, tables.read, strata, self.same))
+            dependent = tuple(dependent_strata(used, tables.read, strata, self.same))
             dependent = dependent or tuple(
                 dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same, stratified=True)
             )

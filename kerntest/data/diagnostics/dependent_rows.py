@@ -18,10 +18,11 @@ from kerntest.data.diagnostics.cases import (
     explained,
     longer_than_steps,
     runs,
+    says_time,
     takes_rows_for_independent,
     ways_with_shared_cases,
 )
-from kerntest.data.diagnostics.dependent_units import numbers_of
+from kerntest.data.diagnostics.dependent_units import difference_varies, numbers_of
 from kerntest.data.diagnostics.misleading import (
     COUNTS,
     IDENTIFIES,
@@ -64,19 +65,41 @@ def dependent_rows(
     table, `same` is what asks of whole cases whether they differ.
     """
     whole = [one.with_all_columns() for one in read]
+    told = chain(
+        _rows_of_cases(tables, whole, same, stratified=stratified),
+        _rows_of_series(read, tables, whole, same),
+        _groups_of_cases_in_place(read, tables, same),
+    )
+    yield from islice(told, 1)
+
+
+def _rows_of_cases(
+    tables: Sequence[Table], whole: Sequence[Table], same: Callable[[str], str] | None, *, stratified: bool
+) -> Iterator[str]:
+    """Yield a warning for each column of cases, each in one of two tables or unlike in both, whose rows are alike."""
     for one, of in zip(tables, whole, strict=True):
         for cases in case_columns(of, one.columns, apart=lambda column: _apart(column.name, whole) == 1.0):
             name, apart = cases.column.name, _apart(cases.column.name, whole)
             others = same is None and apart < 1.0 and cases.sure and are_others(cases, whole)
-            if not (others or cases.inflated(apart, max(cases.alike.values()))) or _is_series(cases, of, cases.alike):
+            shared = cases.sure and 0.0 <= apart < 1.0 and not others and not says_time(name)
+            varies = shared and difference_varies(tables, whole, name)
+            inflated = others or varies or cases.inflated(apart, max(cases.alike.values()))
+            if not inflated or _is_series(cases, of, cases.alike):
                 continue
             together = f"{option('cluster', [name])} relabels them together"
             way = f"{together}, if those of each file have values of their own" if others else together
             if apart < 1.0 and not others:
                 way = ways_with_shared_cases(name, same, stratified=stratified)
+            if varies:
+                way = f"{option('paired', [name])} compares whole cases, each with itself"
             if others or apart == 1.0 or (cases.sure and apart >= 0.0):
                 yield takes_rows_for_independent(name, way)
-                return
+
+
+def _rows_of_series(
+    read: Sequence[Table], tables: Sequence[Table], whole: Sequence[Table], same: Callable[[str], str] | None
+) -> Iterator[str]:
+    """Yield a warning where neighbouring rows of a table, or of the whole of which both are groups, are alike in time."""
     looked = [list(zip(tables, whole, strict=True))]
     if (table := read[0].whole) is not None and table is read[1].whole:
         # Of groups of one table the whole follows time, or else each.
@@ -99,8 +122,6 @@ def dependent_rows(
             way_out = f"{told}: {way or option('cluster', ['stretch'])} relabels them together"
             where = f" of {listed([one for _, one in alike])}"
             yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
-            return
-    yield from islice(_groups_of_cases_in_place(read, tables, same), 1)
 
 
 def _not_numbering(table: Table) -> list[Column]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.diagnostics.cases import beyond_groups, case_columns, means_of_groups
+from kerntest.data.columns import laid_below
+from kerntest.data.diagnostics.cases import INFLATED, RARE, beyond_groups, case_columns, means_of_groups
 from kerntest.data.diagnostics.misleading import places_among_values
 from kerntest.data.diagnostics.series import (
     FEWEST_IN_TIME,
@@ -28,8 +29,31 @@ if TYPE_CHECKING:
     from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Column, Table
 
+# So many pairs can reject.
+FEWEST_PAIRED = 6
 
-def strata_in_time(
+
+def dependent_strata(
+    used: Sequence[Table], read: Sequence[Table], strata: str, same: Callable[[str], str] | None
+) -> Iterator[str]:
+    """Yield a warning where rows within strata follow time, or strata are cases of which each differs in its own way."""
+    if told := list(_strata_in_time(used, read, strata, same)):
+        yield from told
+        return
+    whole = [of.take(of.places_of(one.numbers())) for one, of in zip(used, _whole(read), strict=True)]
+    named = (one.column.name for one in case_columns(whole[0], used[0].columns) if one.sure)
+    if strata in named and difference_varies(used, whole, strata, within=True):
+        yield (
+            f"the difference varies from one {strata!r} to another more than rows by chance: strata ask of these alone; "
+            f"{option('paired', [strata])} asks whether it holds of others, too"
+        )
+
+
+def _whole(read: Sequence[Table]) -> list[Table]:
+    return [one.with_all_columns() for one in read]
+
+
+def _strata_in_time(
     used: Sequence[Table], read: Sequence[Table], strata: str, same: Callable[[str], str] | None
 ) -> Iterator[str]:
     """Yield a warning where rows of two groups of one table follow each other within strata, in what is compared and in the group.
@@ -65,7 +89,7 @@ def strata_in_time(
 
 def within_strata(tables: Sequence[Table], read: Sequence[Table], strata: str) -> tuple[list[Table], list[Table]]:
     """Return tables as they were read, and what columns of them are beyond the means of strata, as `dependent_rows` asks."""
-    whole: list[Table] = [one.with_all_columns() for one in read]
+    whole = _whole(read)
     beyond: list[Table] = []
     for table, of in zip(tables, whole, strict=True):
         stratum, times = places_among_values(of[strata]), {strata, *(one.name for one in in_time(of))}
@@ -76,6 +100,44 @@ def within_strata(tables: Sequence[Table], read: Sequence[Table], strata: str) -
         )
         beyond.append(replace(table, columns=tuple(columns)))
     return whole, beyond
+
+
+def difference_varies(tables: Sequence[Table], whole: Sequence[Table], name: str, *, within: bool = False) -> bool:
+    """Say whether the difference of two tables varies from case to case in some column, as chance would not make it vary.
+
+    Where d is the difference of the means of a case, of a rows in one table and b in the other, the mean of a b / (a + b)
+    times the square of d less its mean is the variance of rows if these are independent. Else it inflates what a test takes
+    that variance to be: of all rows, or `within` cases.
+    """
+    from scipy.special import fdtrc  # noqa: PLC0415 - few tables have such a column
+
+    if any(name not in one.names for one in whole) or whole[0][name].kind != whole[1][name].kind:
+        return False
+    both, group = laid_below(*(one[name] for one in whole)), np.repeat([0, 1], [one.n_rows for one in whole])
+    columns = [
+        laid_below(one, tables[1][one.name])
+        for one in tables[0].columns
+        if one.name != name and one.name in tables[1].names and one.kind == tables[1][one.name].kind
+    ]
+    for column in columns:
+        known = np.flatnonzero(~(column.missing | both.missing))
+        case = np.unique(both.values[known], return_inverse=True, return_counts=True)[1]
+        counts = np.bincount(2 * case + group[known], minlength=2 * int(case.max(initial=-1) + 1)).reshape(-1, 2)
+        shared = counts.min(axis=1) > 0
+        pairs, rows = int(shared.sum()), int(counts[shared].sum())
+        if pairs < FEWEST_PAIRED or rows < 3 * pairs or 2 * rows < len(group):
+            continue
+        values = beyond_groups(column, np.ones(len(group), dtype=np.bool_), group).values[known]
+        means = means_of_groups(values, 2 * case + group[known], counts.size).reshape(-1, 2)
+        rest = (values - means[case, group[known]])[shared[case]]
+        weights, apart = (counts.prod(axis=1) / counts.sum(axis=1))[shared], np.subtract(*means.T)[shared]
+        squares = float(weights @ np.square(apart - weights @ apart / weights.sum()))
+        varies, inside = squares / (pairs - 1), float(rest @ rest)
+        chance = (inside + squares) / (rows - pairs - 1) if within else float(np.square(values).mean())
+        unlikely = fdtrc(pairs - 1, rows - 2 * pairs, varies * (rows - 2 * pairs) / max(inside, 1e-300))
+        if varies > INFLATED * chance and unlikely * len(columns) < RARE:
+            return True
+    return False
 
 
 def _strata_of_files_in_time(used: Sequence[Table], read: Sequence[Table], strata: str) -> Iterator[str]:

@@ -405,8 +405,7 @@ def _several(units: NDArray[np.intp], paired: str | None) -> list[str]:
     most = int(np.bincount(units).max())
     if paired is None or most <= 2:
         return []
-    way = f"{option('strata', [paired])} compares rows within it one by one, if they follow no time"
-    return [f"{paired!r} has up to {most} rows of one case, which change places together: {way}"]
+    return [f"{paired!r} has up to {most} rows of one case, which change places together: each case counts once"]
 
 
 def _codes(groups: Groups, used: Sequence[Table], name: str, said: str) -> NDArray[np.intp]:
