@@ -174,8 +174,36 @@ def test_where_rows_crowd_at_the_margin_pairs_lead_before_systems_of_most_rows_a
     assert solution.iterations < 180
     # Rows of the matrix are made when they are needed where there is no room for all.
     for kept in (10**9, 10**6):
-        point, _, _ = hinge._Solver(matrix, problem, 1e-6, seed=0, kept_bytes=kept)._by_descent()
+        point, _, _ = hinge._Solver(matrix, problem, 1e-6, seed=0, kept_bytes=kept)._by_descent(
+            hinge.CROWD_TOLERANCE, 50_000
+        )
         assert problem._violation(point.coefficients, point.outputs) < 1.1 * hinge.CROWD_TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("share", "gamma", "C", "most"),
+    [(0.1, 0.02, 0.1, 40), (0.1, 0.1, 0.01, 60), (0.01, 0.1, 0.1, 30), (0.02, 2.0, 0.01, 40)],
+)
+def test_few_pairs_nearly_solve_a_rare_class_of_small_costs(share, gamma, C, most):
+    """All its coefficients are at the bound: the first pairs fill them, and few systems are left."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(3000, 4)), np.where(rng.random(3000) < share, 1.0, -1.0)
+    solution = checked(gaussian(X, gamma), classification(y, C))
+    assert (solution.method, solution.converged) == ("pairs", True)
+    assert solution.iterations < most
+
+
+def test_pairs_are_given_up_at_once_where_they_leave_a_large_gap(monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        hinge, "descend", lambda *args, **options: taken.append(options["most"]) or pairs.descend(*args, **options)
+    )
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 2))
+    y = np.where(X[:, 0] + 0.1 * rng.normal(size=3000) > 1.5, 1.0, -1.0)
+    assert checked(gaussian(X, 0.5), classification(y, 1000.0)).converged
+    assert taken[0] == 2 * np.count_nonzero(y > 0) + hinge.FEWEST
+    assert len(taken) == 1
 
 
 def spectra(n, d, C, width):
@@ -195,7 +223,7 @@ def spectra(n, d, C, width):
 def test_rows_that_are_alone_beside_a_crowd_take_few_systems(C, width):
     solution = checked(*spectra(1200, 60, C, width))
     # Some 60 by levels, of all rows that are alone: fifteen times as long.
-    assert solution.method == "pairs, then active set"
+    assert solution.method.startswith("pairs")
     assert solution.iterations <= 9
 
 
@@ -348,8 +376,9 @@ def test_a_small_class_that_nothing_tells_apart_takes_few_systems(d, C, monkeypa
         GivenMatrix(dense(gaussian(rng.normal(size=(2000, d)), 0.5))),
         classification(np.where(rng.random(2000) < 0.1, -1, 1), C),
     )
+    # But for the matrix of all rows that pairs move by.
     monkeypatch.setattr(
-        GivenMatrix, "square", lambda self, rows, *more: sizes.append(len(rows)) or square(self, rows, *more)
+        GivenMatrix, "square", lambda self, rows, *of: sizes.append(0 if of else len(rows)) or square(self, rows, *of)
     )
     assert checked(matrix, problem).iterations < 120
     # More than a thousand systems, many of all these rows, where rounding or a ridge about 0 decides which are free.

@@ -1,7 +1,8 @@
 """Support vector machines: from a random subset to all rows, and to a certified duality gap.
 
 All begins with the function that compares the means of the classes. Few rows are solved for at once, with the whole matrix;
-of many rows a random subset of some hundred first, with costs raised to stand for all. Its matrix tells whether the rank is
+of many rows a random subset of some hundred first, with costs raised to stand for all, unless one class is rare and few pairs of
+rows nearly solve the problem, as where nothing tells it from the other. Its matrix tells whether the rank is
 numerically full: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the
 other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. Where it is local, or where some
 rows are alone beside a crowd, a subset says little of the others: pairs of all rows are moved first, then either goes on. The rows of the subset that
@@ -18,6 +19,7 @@ The last two stop at a band about the margin: the rows of it are solved alone, a
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -99,6 +101,10 @@ PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK, HIGH_RANK = 256, 1e-2, 0.96, 0.8
 NEAR_MARGIN = 3.0
 # Bytes for each entry of the whole matrix in single precision, and what is made of it.
 PAIRS_BYTES = 7
+# Pairs of rows lead too where so small a share is of one class, of equal costs, and the first, twice as many as it has rows, leave
+# such a gap: its coefficients are at their bound, and nearly all of the others do equally well. They stop at such a violation,
+# or after so many for each row. Else systems may take this share of what they may before pairs lead.
+RARE, RARE_GAP, RARE_TOLERANCE, RARE_STEPS, RARE_PATIENCE = 0.25, 2e-3, 3e-5, 3, 1.0 / 3.0
 # Multiplications for each pair of rows that systems of more than a level may take before pairs of rows lead, where these
 # then stop, and how many for each row there are at most.
 BEFORE_PAIRS, CROWD_TOLERANCE, CROWD_STEPS = 600.0, 0.01, 20
@@ -147,7 +153,7 @@ class _Solver:
     def __init__(self, matrix: Matrix, problem: Problem, tolerance: float, *, seed: int, kept_bytes: int) -> None:
         self.matrix, self.problem, self.tolerance, self.kept_bytes = matrix, problem, tolerance, kept_bytes
         self.n, self.largest = len(problem), float(problem.costs.max())
-        self.whole: NDArray[np.float32] | None = None
+        self.whole: Entries | None = None
         self.seed, self.counter = seed, systems.Counter()
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.large = self.largest * diagonal > LARGE_COST
@@ -172,15 +178,20 @@ class _Solver:
             pass
         finally:
             self.counter.most = math.inf
-        return self._by_descent()
+        return self._by_descent(CROWD_TOLERANCE, CROWD_STEPS * self.n)
 
-    def _by_descent(self) -> Guess:
-        """Return a guess from so many pairs of rows that few of the free rows are wrong."""
+    def _by_descent(self, tolerance: float, most: int, first: int = 0) -> Guess:
+        """Return a guess from so many pairs of rows that few of the free rows are wrong.
+
+        TooLongError says that the first pairs, if so many are to be tried, leave a large gap.
+        """
         problem, matrix, beta = self.problem, self.matrix, filled(self.problem)
         dtype = np.float32 if matrix.single else np.float64
-        v = (problem.signs * problem.margins - matrix.outputs(beta)).astype(dtype)
-        room = self.kept_bytes // (np.dtype(dtype).itemsize * self.n)
-        K = matrix.square(np.arange(self.n), dtype) if room >= self.n else None
+        v = problem.signs * problem.margins - matrix.outputs(beta)
+        # Of a function that is nearly constant, what many steps add up to needs more digits than entries have.
+        v = v if first else v.astype(dtype)
+        room, few = self.kept_bytes // (np.dtype(dtype).itemsize * self.n), self.n <= SINGLE_WHOLE
+        K = self._whole(dtype) if room >= self.n and (few or not first) else None
 
         # Rows used longest ago make room for others.
         @lru_cache(maxsize=max(2, room))
@@ -188,8 +199,13 @@ class _Solver:
             row: Entries = matrix.block(np.array([i]), slice(None), dtype)[0]
             return row
 
-        rows, most = made if K is None else K.__getitem__, CROWD_STEPS * self.n
-        beta, _ = descend(rows, matrix.diagonal, problem, beta, v, tolerance=CROWD_TOLERANCE, most=most)
+        rows = made if K is None else K.__getitem__
+        if first:
+            beta, _ = descend(rows, matrix.diagonal, problem, beta, v, tolerance=tolerance, most=first)
+            f = problem.signs * problem.margins - v
+            if gap_of(problem.certified(beta, f, tolerance=tolerance, iterations=0, method="")) > RARE_GAP:
+                raise systems.TooLongError
+        beta, _ = descend(rows, matrix.diagonal, problem, beta, v, tolerance=tolerance, most=most)
         f, a = self.matrix.outputs(beta), problem.signs * beta
         sets = Sets((a > 0) & (a < problem.costs), a >= problem.costs)
         return Point(beta, f, problem.intercept(beta, f), sets, method="pairs"), 0.0, True
@@ -209,6 +225,12 @@ class _Solver:
             point = self._by_products(K)
             if point.reached:
                 return point, 0.0, True
+        positive = int(np.count_nonzero(problem.signs > 0))
+        rare = min(positive, n - positive)
+        if n > WHOLE and 0 < rare <= RARE * n and problem.costs.min() == self.largest:
+            with suppress(systems.TooLongError):
+                return self._by_descent(RARE_TOLERANCE, RARE_STEPS * n, 2 * rare + FEWEST)
+            self.counter.most *= RARE_PATIENCE
         rank = _rank_share(K, FEWEST if len(members) == n else PROBE_ROWS)
         full = rank >= FULL_RANK
         if len(members) == n:
@@ -266,7 +288,7 @@ class _Solver:
         """
         problem, every, beta, few = self.problem, np.arange(self.n), filled(self.problem), K is not None
         if K is None:
-            K = self.matrix.square(every, np.float32 if self.matrix.single else np.float64)
+            K = self._whole(np.float32 if self.matrix.single else np.float64)
         v = (problem.signs * problem.margins - K @ beta.astype(K.dtype)).astype(K.dtype)
         rows = K.__getitem__
         beta, _ = descend(rows, self.matrix.diagonal, problem, beta, v, tolerance=PAIRS_TOLERANCE, most=self.n)
@@ -434,14 +456,22 @@ class _Solver:
         """Say whether single precision is enough for products with coefficients like these."""
         return self.matrix.single and float(np.abs(coefficients).sum()) < SINGLE_SUM
 
+    def _whole(self, dtype: type[np.float32 | np.float64]) -> Entries:
+        """Return the whole matrix, which is kept where it is small and in single precision."""
+        if self.whole is not None and dtype is np.float32:
+            return self.whole
+        K = self.matrix.square(np.arange(self.n), dtype)
+        if dtype is np.float32 and self.n <= SINGLE_WHOLE:
+            self.whole = K
+        return K
+
     def system(
         self, members: NDArray[np.intp], part: Problem, *, single: bool = False
     ) -> systems.DenseSystem | systems.CachedSystem:
         """Return the system of some rows, with the whole matrix where it is small."""
         if single and self.n <= SINGLE_WHOLE and 4 * self.n**2 <= self.kept_bytes:
-            if self.whole is None:
-                self.whole = self.matrix.square(np.arange(self.n), np.float32)
-            K = self.whole if len(members) == self.n else self.whole[np.ix_(members, members)]
+            K = self._whole(np.float32)
+            K = K if len(members) == self.n else K[np.ix_(members, members)]
             return systems.DenseSystem(K, part, self.counter)
         if len(members) <= DENSE_LEVEL and 16 * len(members) ** 2 <= self.kept_bytes:
             return systems.DenseSystem(self.matrix.square(members), part, self.counter)
