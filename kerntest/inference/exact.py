@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Table
     from kerntest.inference.family import Family
-    from kerntest.inference.sides import Groups, Held, Options, Paired, Sample
+    from kerntest.inference.sides import Groups, Options, Paired, Resampling, Sample
     from kerntest.inference.work_of_tests import Side, Step
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.independence_record import IndependenceResult
@@ -107,33 +107,24 @@ class RunOfTest:
         n: int,
         columns: int,
         steps: Callable[[], Sequence[Step]],
-        *,
-        sides: Sequence[Side] = (),
-        dense: Held | None = None,
     ) -> None:
-        """Tell what steps over n rows take, if anybody asks, and find the engine on which they fit into the memory.
-
-        Of `sides` random permutations hold whole matrices of what `dense` says.
-        """
-        if dense is not None:
-            self.refuse_dense(sides, dense)
+        """Tell what steps over n rows take, if anybody asks, and find the engine on which they fit into the memory."""
         if count_wanted(n):
             self.announce(command, n, columns, steps())
 
-    def refuse_dense(self, sides: Sequence[Side], dense: Held) -> None:
-        """Refuse random permutations of two variables whose matrices are too large to be held."""
-        n, what, way_out = dense
+    def refuse_dense(self, sides: Sequence[Side], n: int, others: Resampling) -> None:
+        """Refuse random permutations whose matrices of n rows are too large to be held; other relabellings hold none."""
         count = sum(len(kernels) for _, kernels in sides)
         allowed = engines.allowed_bytes(8 * DENSE_ENTRIES)
         most = math.isqrt(allowed // (8 * count))
-        if self.options.resampling == "random" and len(sides) > 1 and self.options.null == "permutation" and n > most:
+        if self.options.resampling == "random" and self.options.null == "permutation" and n > most:
             names = ["gaussian" if points.numeric.shape[1] else "hamming" for points, _ in sides]
             ways = [option(f"kernel-{side}", name) for side, name in zip("xy", names, strict=True)]
             single = f"; or take one kernel for each side: {' '.join([*ways, option('bandwidth', 'median')])}"
             fits = count > len(sides) and n <= math.isqrt(allowed // (8 * len(sides)))
             raise UndecidedError(
-                f"random permutations of {count} kernels hold whole matrices: {n:,} {what} are more than {most:,}",
-                hint=f"{way_out(most)}{single if fits else ''}",
+                f"random permutations of {count} kernels hold whole matrices: {n:,} rows are more than {most:,}",
+                hint=f"{option('resampling', others)} has no such limit{single if fits else ''}",
                 code="undecided.memory",
             )
 

@@ -264,16 +264,23 @@ def hsic_test(
         single=single,
         relabellings=test.different(permutations),
     )
-    left, right = family.sides()
-    points = moved_to_origin(first.points, left), moved_to_origin(second.points, right)
-    both = [(points[0], left), (points[1], right)]
+    points = moved_to_origin(first.points, family.sides()[0]), moved_to_origin(second.points, family.sides()[1])
+    both = list(zip(points, family.sides(), strict=True))
+    run.refuse_dense(both, test.dense, "shifts")
     run.prepare(
         "hsic",
         paired.n,
         len(first.names + second.names),
-        lambda: [step_of_test(both, run.options, pairs=pairs_of(family), statistic=statistic, whole=test.dense.number)],
-        sides=both,
-        dense=test.dense,
+        lambda: [
+            step_of_test(
+                both,
+                run.options,
+                pairs=pairs_of(family),
+                statistic=statistic,
+                whole=test.dense,
+                cosets=test.cosets,
+            )
+        ],
     )
     test = replace(test, points=points, engine=run.engine)
     verdict = (

@@ -35,7 +35,7 @@ from kerntest.errors import DataError, UsageError, counted, either, listed, one_
 from kerntest.kernels.base import Array, Columns, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from kerntest.inference.relabelling.designs import Design
 
@@ -134,14 +134,6 @@ class Groups(NamedTuple):
     def sides(self) -> list[tuple[Table, Table]]:
         """Each side with the table that it is of."""
         return [(one, self.read[min(place, len(self.read) - 1)]) for place, one in enumerate(self.tables)]
-
-
-class Held(NamedTuple):
-    """What random permutations hold matrices of: how many, called what, and what helps where fewer have room."""
-
-    number: int
-    what: str
-    way_out: Callable[[int], str]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from kerntest.engines.plan import added
 from kerntest.inference.explain import cross_covariance
 from kerntest.inference.nulls.moments import CUBES_PER_ROW, EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
-from kerntest.inference.relabelling.designs import BLOCKS
+from kerntest.inference.relabelling.designs import ALL, BLOCKS
 from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_BLOCKS, TOGETHER_ROWS, kernels_together
 from kerntest.inference.screens import leftover
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, UNITS
@@ -70,6 +70,8 @@ TILE_BYTES = 2**24
 FACTORS_OF_TILE = 4
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 18.0
+# The same of entries between circles; and transforms in two dimensions, and steps over the entries of those of a pair.
+CIRCLED_BYTES, CIRCLED, ENTRIES_OF_CIRCLE = 40.0, 4.0, 6.0
 # The same of the matrix of a sample.
 SAMPLE_BYTES = 24.0
 # A piece of a file, and each of its columns.
@@ -107,7 +109,8 @@ def step_of_test(
 ) -> Step:
     """Return what a test of some pairs of kernels takes, whose rows may lie in blocks of a design, or in blocks anew.
 
-    Of a design `several` rows may be of one unit. Random permutations of two variables hold matrices of `whole` rows.
+    Of a design `several` rows may be of one unit. Random permutations of two variables hold matrices of `whole` rows; of
+    none where clusters are shifted on circles, in so many `cosets`.
     """
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
@@ -138,8 +141,20 @@ def step_of_test(
             return curve + (relabelled.held(threads) if again else 0.0)
 
         return Step.sure(f"{counted} in tiles, for the {options.null} null", held, added(work, again))
+    if options.resampling == "random" and whole == 0:
+        what = f"{counted} in tiles, under {permutations:,} cyclic shifts of clusters"
+        # The one side is swept to be centred; of a few clusters, or of their sums, hardly anything is transformed.
+        made = added(swept(1.5), {"call": CALLS_OF_TILE * (n / TILE) ** 2 / 2})
+        circled: Work = {"fft": CIRCLED * (first + cosets * second), "entry": ENTRIES_OF_CIRCLE * cosets * len(pairs)}
+        tile, tables = CIRCLED_BYTES * matrices * TILE**2, 24.0 * len(pairs) * max(permutations, ALL)
+        spectra = 16.0 * cosets * len(pairs) * TILE**2
+        most, least = (lambda threads, held=held: threads * held for held in (tile + tables + spectra, tile))
+        return Step(what, most, made, added(made, added(circled, times=entries)), least)
     if options.resampling == "random" and paired:
-        what, held_pairs = f"{counted} whole, under {permutations:,} random permutations", float(whole or n) ** 2 / 2
+        what, held_pairs = (
+            f"{counted} whole, under {permutations:,} random permutations",
+            float(n if whole is None else whole) ** 2 / 2,
+        )
         each = 2.0 * permutations * held_pairs
         moved = {"gather": 1.3 * second * each, "product": 3.0 * first * second * each}
         # Matrices are stacked one side after the other, and one of them is relabelled.

@@ -209,6 +209,18 @@ def test_rows_that_belong_together_take_more():
     assert 8 * 1800 * 200 < clusters.memory_bytes - plain.memory_bytes <= 16 * 1800 * 200
 
 
+def test_clusters_of_several_sizes_take_tiles_alone():
+    def run(rows):
+        sizes = np.random.default_rng(0).integers(1, 12, rows)
+        data = table(rows, 2, who=np.repeat(np.arange(rows), sizes)[:rows])
+        return lambda: kerntest.hsic_test(data, x_columns="c0", y_columns="c1", cluster="who")
+
+    few, more = (planned(run(rows), threads=1) for rows in (2000, 20_000))
+    assert "in tiles, under 1,000 cyclic shifts of clusters" in more.work[0]
+    assert more.memory_bytes < 6e8
+    assert more.seconds > 20 * few.seconds
+
+
 @pytest.mark.usefixtures("sizeless")
 def test_a_factor_that_is_tried_takes_its_first_columns_and_the_matrix_of_a_sample():
     def run(rows):

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 
 import naive
 import numpy as np
@@ -17,7 +16,8 @@ from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference import exact
 from kerntest.inference.family import Family
-from kerntest.inference.relabelling import designs, permuted_blocks, permuted_clusters
+from kerntest.inference.relabelling import circles, designs, permuted_blocks, permuted_clusters
+from kerntest.inference.relabelling.circles import Circles
 from kerntest.inference.relabelling.designs import BlockedRows, Cosets, designed
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
@@ -415,36 +415,74 @@ def test_clusters_of_one_size_change_places_by_shifts(y, estimator, monkeypatch)
     assert test.factor * found.sums[0] == pytest.approx(np.array(wanted), abs=1e-12)
 
 
-def test_panels_have_no_limit_of_memory(monkeypatch):
-    monkeypatch.setattr(exact, "DENSE_ENTRIES", 16 * 10**2)
-    table = by_case(30, size=4)
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("y", ["other", "dose"])
+@pytest.mark.parametrize("few_places", [0, 10**6])
+def test_clusters_of_several_sizes_change_places_on_circles_of_their_own(y, estimator, few_places, monkeypatch):
+    monkeypatch.setattr(permuted_clusters, "FEW_CLUSTERS", 3)
+    # Several tiles between two circles, which transforms or products of all entries serve.
+    monkeypatch.setattr(circles, "TILE", 5)
+    monkeypatch.setattr(circles, "FEW_PLACES", few_places)
+    laid, of = [], Circles.of
+    monkeypatch.setattr(Circles, "of", lambda rows, *told: laid.extend([rows, of(rows, *told)]) or laid[1])
+    table = by_case(9, size=3).iloc[:-1]
+    # Of two and three rows, one of one, which stands still; rows of a cluster need not stand together.
+    table["who"] = np.repeat(np.arange(11), [2, 3, 2, 3, 3, 2, 1, 3, 3, 2, 2])
+    table["dose"] = np.random.default_rng(2).normal(size=11)[table["who"]]
     table["other"] = np.random.default_rng(1).normal(size=len(table))
-    by_shifts = hsic_test(table, x_columns="value", y_columns="other", cluster="who")
-    assert by_shifts.null.resampling == "cyclic shifts of 30 whole clusters (who)"
-    few = table[table.who < 10]
-    assert "permutations of 10" in hsic_test(few, x_columns="value", y_columns="dose", cluster="who").null.resampling
-    with pytest.raises(
-        UndecidedError, match=r"random permutations of .* kernels hold whole matrices: 119 rows"
-    ) as caught:
-        hsic_test(table.iloc[1:], x_columns="value", y_columns="other", cluster="who")
-    assert "sample=7 takes a part of the rows; clusters of one size have no such limit" in caught.value.hint
-    asked = {"x_columns": "value", "y_columns": "dose", "cluster": "who", "kernel_y": "hamming", "kernel_x": "gaussian"}
-    monkeypatch.setattr(exact, "DENSE_ENTRIES", 2 * 15**2)
-    with pytest.raises(UndecidedError, match="30 clusters of 'who' are more than 15") as caught:
-        hsic_test(table.iloc[1:], **asked, bandwidth="median")
-    advised = int(re.search(r"sample=(\d+)", caught.value.hint)[1])
-    assert advised > 8
-    assert table.iloc[1:].sample(advised, random_state=0).who.nunique() <= 15
-    # What is offered besides is room enough.
-    monkeypatch.setattr(exact, "DENSE_ENTRIES", 2 * 120**2)
-    table["kind"] = np.resize([*"abc"], len(table))
-    columns = {"x_columns": "kind", "y_columns": "other", "cluster": "who"}
-    with pytest.raises(UndecidedError) as caught:
-        hsic_test(table.iloc[1:], **columns)
-    offered = "one kernel for each side: kernel_x='hamming', kernel_y='gaussian', bandwidth='median'"
-    assert offered.replace(", ", " ") in caught.value.hint.replace(", ", " ")
-    one = {"kernel_x": "hamming", "kernel_y": "gaussian", "bandwidth": "median"}
-    assert hsic_test(table.iloc[1:], **columns, **one).p_value > 0
+    table = table.sample(frac=1.0, random_state=0)
+    who = table["who"].to_numpy()
+    points = tuple(Points.of(table[name].to_numpy()) for name in ("value", y))
+    options = Options(estimator, "permutation", 20, 0.9, "standardize", 0, resampling="random")
+    kernels = parse_kernel("gaussian(1)"), parse_kernel("laplacian(1)")
+    family = Family(tuple(itertools.product(kernels, kernels)))
+    found = ClusteredVariables(options, Engine(1), None, points, who, "who").relabelled(family, 20)
+    assert found.resampling == f"cyclic shifts of {11 if y == 'dose' else '10 of 11'} whole clusters (who)"
+    (rows, drawn), first = laid, np.unique(who, return_index=True)[1]
+    wanted = []
+    assert len(found.sums.T) == len(drawn.orders) * len(drawn.steps) == 200 if y == "other" else 88
+    some = slice(None, None, 23)
+    for order, steps in list(itertools.product(drawn.orders, drawn.steps))[some]:
+        p = np.arange(len(who) if y == "other" else 11)
+        for own, places, step in zip(rows, order, steps, strict=True):
+            p[own] = np.roll(own[:, places], -step, axis=1)
+        moved = points[1].take(p if y == "other" else first[p][who])
+        assert y == "dose" or all(len(set(who[p[who == one]])) == 1 for one in range(11))
+        for pair in family.members:
+            left, right = (kernel(some).tolist() for kernel, some in zip(pair, (points[0], moved), strict=True))
+            wanted.append(naive.hsic[estimator](left, right))
+    assert len(set(map(tuple, np.round(found.sums.T, 10)))) > 20
+    factor = ClusteredVariables(options, Engine(1), None, points, who, "who").factor
+    assert factor * found.sums.T[some].ravel() == pytest.approx(np.array(wanted), abs=1e-12)
+
+
+def test_few_relabellings_of_many_rows_are_all_used():
+    table = by_case(6, size=130)
+    table["who"] = np.repeat(np.arange(6), [120, 140, 120, 140, 120, 140])
+    table["other"] = np.random.default_rng(1).normal(size=len(table))
+    found = hsic_test(table, x_columns="value", y_columns="other", cluster="who")
+    assert found.null.permutations == 36
+    assert found.p_value == pytest.approx(round(36 * found.p_value) / 36)
+    assert hsic_test(table, x_columns="value", y_columns="other", cluster="who", seed=1).p_value == found.p_value
+
+
+def test_clusters_have_no_limit_of_memory(monkeypatch):
+    monkeypatch.setattr(exact, "DENSE_ENTRIES", 2 * 300**2)
+    table = by_case(90, size=4, unequal=True)
+    table["other"] = np.random.default_rng(1).normal(size=len(table))
+    own = {"x_columns": "value", "kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
+    assert len(table) > 300
+    found = hsic_test(table, y_columns="other", **own, cluster="who")
+    assert found.null.resampling == f"cyclic shifts of {len(np.unique(table.who))} whole clusters (who)"
+    with pytest.raises(UndecidedError, match="rows are more than"):
+        hsic_test(table, y_columns="other", **own, resampling="random", permutations=10)
+    monkeypatch.undo()
+    monkeypatch.setattr(permuted_clusters, "FEW_CLUSTERS", 1000)
+    wanted = hsic_test(table, y_columns="other", **own, cluster="who", permutations=4000)
+    error = math.sqrt(wanted.p_value * (1.0 - wanted.p_value) / 1000)
+    assert wanted.null.resampling.startswith("permutations of")
+    assert wanted.statistic == pytest.approx(found.statistic, rel=1e-9)
+    assert abs(wanted.p_value - found.p_value) < 5 * error
 
 
 def test_clusters_that_are_alike_on_one_side_decide_nothing():
@@ -481,11 +519,18 @@ def test_dependence_between_clusters_is_not_that_of_rows():
 
 
 @pytest.mark.thorough
-def test_the_level_is_kept_between_clusters():
+@pytest.mark.parametrize("few_clusters", [3, 300])
+@pytest.mark.parametrize("sides", ["dose", "values"])
+def test_the_level_is_kept_between_clusters(sides, few_clusters, monkeypatch):
+    monkeypatch.setattr(permuted_clusters, "FEW_CLUSTERS", few_clusters)
     options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median", "permutations": 200}
     rejected, plain = 0, 0
     for seed in range(400):
         table = by_case(16, size=6, unequal=True, seed=seed)
+        if sides == "values":
+            # Each its own side, alike within clusters of a few sizes.
+            table = by_case(24, size=2, unequal=True, seed=seed)
+            table["dose"] += 0.3 * np.random.default_rng((seed, 9)).normal(size=len(table))
         told = {"x_columns": "dose", "y_columns": "value", "seed": seed, **options}
         rejected += hsic_test(table, cluster="who", **told).reject
         plain += hsic_test(table, **told).reject

@@ -2,7 +2,7 @@
 
 With A centred and B of a side that is constant within clusters, <A, B_p> is the sum over pairs of clusters of the sums of A
 there times B. Clusters of one size that stand one after another on a circle change places by shifts: all these are as
-quick as shifts of rows.
+quick as shifts of rows. So do many clusters of several sizes on circles of their own; few are permuted at random.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, counted, either, option
-from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables
+from kerntest.inference.relabelling.circles import Circles, Entries, centring_of, circle_sums, on_circles, usual_orders
+from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables, pairs_of
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
-from kerntest.inference.sides import ORDER_STREAM, Held, Resampling
+from kerntest.inference.sides import ORDER_STREAM, Resampling
 from kerntest.inference.statistic import centring_divisors
 from kerntest.matrices.passes import HELD_ENTRIES
 
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
     from kerntest.inference.verdict import Relabelled
     from kerntest.kernels.base import Array, Kernel
 
-# So many clusters at most are permuted as matrices of their sums where shifts can do it too.
+# So many rows at most, or clusters where their sums do, are permuted as whole matrices where shifts can do it too.
 FEW_CLUSTERS = 300
-# Of what has room so much is advised: of fewer rows there may be more kernels.
-ROOM = 0.7
 
 
 def exchanged(units: NDArray[np.intp], sides: Sequence[NDArray[Any]]) -> list[int]:
@@ -43,12 +42,17 @@ def exchanged(units: NDArray[np.intp], sides: Sequence[NDArray[Any]]) -> list[in
 
     `units` are codes of clusters from 0; sides have shape (n, columns).
     """
-    sizes, order = np.bincount(units), np.argsort(units, kind="stable")
     if any(_constant_within(units, side) for side in sides):
-        return [len(sizes)]
-    # Sorted, the rows of a cluster stand together.
-    rows = [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
+        return [len(np.bincount(units))]
+    rows = rows_by_size(units)
     return [0 if any((side[some] == side[some[0]]).all() for side in sides) else len(some) for some in rows]
+
+
+def rows_by_size(units: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the rows of the clusters of each size, shape (clusters, size); in each in their order, which may be one of time."""
+    sizes, order = np.bincount(units), np.argsort(units, kind="stable")
+    # Sorted, the rows of a cluster stand together.
+    return [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
 
 
 def most_relabellings(exchanged: Sequence[int]) -> int:
@@ -113,23 +117,15 @@ class ClusteredVariables(TwoVariables):
         return int(self._sizes[0])
 
     @property
-    def dense(self) -> Held:
-        """Of how many rows, or sums over clusters, random permutations hold whole matrices, and which part is small enough."""
-        what = "rows" if self._constant is None else f"clusters of {self.name!r}"
-        return Held(self.n if self._constant is None else len(self._sizes), what, self._part)
+    def dense(self) -> int:
+        """Of how many rows, or sums over clusters, random permutations hold whole matrices; 0 where they go by circles."""
+        moved = self.n if self._constant is None else len(self._sizes)
+        return moved if moved <= FEW_CLUSTERS else 0
 
-    def _part(self, most: int) -> str:
-        """Return what takes a part of the rows that is of so many rows, or clusters, at most.
-
-        A share f of the rows has one of a cluster of size s with probability 1 - (1 - f)^s.
-        """
-        f = most / self.n if self._constant is None else 0.99
-        while self._constant is not None and float(np.sum(-np.expm1(self._sizes * np.log1p(-f)))) > most:
-            f *= 0.95
-        # No more than two digits, rounded down.
-        digits = 10 ** max(0, math.floor(math.log10(ROOM * f * self.n)) - 1)
-        few = int(ROOM * f * self.n) // digits * digits
-        return f"{option('sample', few)} takes a part of the rows; clusters of one size have no such limit"
+    @property
+    def cosets(self) -> int:
+        """In how many random orders clusters are shifted on circles."""
+        return 1 if self.dense else usual_orders(len(self._sizes))
 
     def orders(self, at_least: int) -> Orders:
         """Return the rows of clusters one after another, the clusters in random orders."""
@@ -173,7 +169,7 @@ class ClusteredVariables(TwoVariables):
         """Return <A, B> of all pairs under at least so many relabellings, in the time of random permutations or less."""
         found = super().relabelled(family, at_least)
         self._refuse_few(found.different)
-        way = "permutations" if self.options.resampling == "random" else "cyclic shifts"
+        way = "permutations" if self.options.resampling == "random" and self.dense else "cyclic shifts"
         moved, every = sum(count for count in self._exchanged if count > 1), len(self._sizes)
         some = f"{every:,}" if moved == every else f"{moved:,} of {every:,}"
         return found._replace(resampling=f"{way} of {some} whole clusters ({self.name})")
@@ -182,6 +178,38 @@ class ClusteredVariables(TwoVariables):
         """Return the error for clusters that may change places without a change of the statistic."""
         error = super().degenerate(kernels)
         return error if self._constant is not None else self._alike(error.code)
+
+    def _permuted(self, family: Family, at_least: int) -> Array:
+        """Return <A, B> of all pairs under random permutations of few clusters or rows, or under shifts of many."""
+        if self.dense:
+            return super()._permuted(family, at_least)
+        rng, sides = np.random.default_rng((self.options.seed, ORDER_STREAM)), family.sides()
+        moved = 1 if self._constant is None else self._constant
+        pairs = [pair if moved == 1 else pair[::-1] for pair in pairs_of(family)]
+        if self._constant is None:
+            rows = self._rows_on_circles(rng)
+            order = own = np.concatenate([some.ravel() for some in rows])
+            of_clusters = None
+        else:
+            rows = on_circles(np.arange(len(self._sizes))[:, None], rng)
+            drawn = np.concatenate(rows, axis=1)[0]
+            places = np.argsort(drawn)[self.units]
+            order = np.argsort(places, kind="stable")
+            of_clusters, own = places[order], np.unique(self.units, return_index=True)[1][drawn]
+        stay = self.points[1 - moved].take(order).by_columns()
+        centrings = [centring_of(kernel, stay, self.engine, hollow=self.options.hollow) for kernel in sides[1 - moved]]
+        first = Entries(sides[1 - moved], stay, centrings, of_clusters)
+        second = Entries(sides[moved], self.points[moved].take(own).by_columns())
+        circles = Circles.of(rows, at_least, rng)
+        return circle_sums(first, second, circles, pairs, engine=self.engine, progress=self.progress)
+
+    def _rows_on_circles(self, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Return the rows of clusters of one size on circles, and on one of length 1 those that keep their place."""
+        moving = list(zip(rows_by_size(self.units), self._exchanged, strict=True))
+        fixed = [rows.reshape(-1, 1) for rows, count in moving if count < 2]
+        circles = [circle for rows, count in moving if count > 1 for circle in on_circles(rows, rng)]
+        # Transforms run along the longer of two circles.
+        return sorted([*circles, *([np.concatenate(fixed)] if fixed else [])], key=lambda rows: rows.shape[1])
 
     def _matrices(self, family: Family) -> list[Array]:
         """Return sums over pairs of clusters of the side that stays, and one entry of each of the other."""
@@ -222,14 +250,11 @@ class ClusteredVariables(TwoVariables):
 
     def _permutations(self, at_least: int) -> list[NDArray[np.intp]]:
         """Return which cluster, or which row of one of its size, takes the place of each."""
-        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
-        sizes = self._sizes
+        rng, count = np.random.default_rng((self.options.seed, ORDER_STREAM)), len(self._sizes)
         if self._constant is not None:
-            return [np.arange(len(sizes)), *(rng.permutation(len(sizes)) for _ in range(at_least - 1))]
-        # In each cluster its rows keep their order, which may be one of time.
-        order = np.argsort(self.units, kind="stable")
-        of_size = [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
+            return [np.arange(count), *(rng.permutation(count) for _ in range(at_least - 1))]
         every = [np.arange(self.n)]
+        of_size = rows_by_size(self.units)
         for _ in range(at_least - 1):
             p = np.empty(self.n, dtype=np.intp)
             for rows in of_size:

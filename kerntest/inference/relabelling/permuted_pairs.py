@@ -19,7 +19,7 @@ from kerntest.inference.relabelling.shifts import (
     low_rank_sums,
     shift_sums,
 )
-from kerntest.inference.sides import ORDER_STREAM, Estimator, Held, Options, Resampling
+from kerntest.inference.sides import ORDER_STREAM, Estimator, Options, Resampling
 from kerntest.inference.statistic import (
     Effect,
     GroupEffects,
@@ -121,9 +121,14 @@ class TwoVariables(ExactTest):
         return 1
 
     @property
-    def dense(self) -> Held:
-        """Of how many rows random permutations hold whole matrices, and what has no such limit."""
-        return Held(self.n, "rows", lambda _: f"{option('resampling', 'shifts')} has no such limit")
+    def dense(self) -> int:
+        """Of how many rows random permutations hold whole matrices; 0 where they hold none."""
+        return self.n
+
+    @property
+    def cosets(self) -> int:
+        """In how many random orders relabellings are all shifts, where no more are asked for."""
+        return 1
 
     def orders(self, at_least: int) -> Orders:
         """Return random orders of the rows whose shifts are at least so many relabellings."""

@@ -72,12 +72,13 @@ def circle_length(n: int) -> int:
     if n <= SMALL_CIRCLE:
         return n
     length = n
-    while not _is_smooth(length):
+    while not is_smooth(length):
         length -= 1
     return length
 
 
-def _is_smooth(number: int) -> bool:
+def is_smooth(number: int) -> bool:
+    """Say whether the Fourier transform is fast at a length."""
     return math.prod(_factors(number)) == number
 
 

@@ -35,7 +35,7 @@ from kerntest.inference.relabelling.permuted_pairs import SeveralSamples, pairs_
 from kerntest.inference.screens.many_pairs import adjusted
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
 from kerntest.inference.screens.row_groups import Samples, asks_of_whole_cases, groups_of, one_table, refuse_many
-from kerntest.inference.sides import Groups, Held, pair_up, read_one, read_two
+from kerntest.inference.sides import Groups, pair_up, read_one, read_two
 from kerntest.inference.verdict import verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
 from kerntest.kernels.elementary import Linear, moved_to_origin
@@ -421,7 +421,7 @@ class _AllGroups(NamedTuple):
         )
         test = replace(test, points=(moved_to_origin(variable.points, family.sides()[0]), test.points[1]))
         sides = list(zip(test.points, family.sides(), strict=True))
-        run.refuse_dense(sides, Held(test.n, "rows", lambda _: f"{option('resampling', 'blocks')} has no such limit"))
+        run.refuse_dense(sides, test.dense, "blocks")
         return cls(comparison, pooled.tables, paired, test, family)
 
     def step(self) -> Step:
