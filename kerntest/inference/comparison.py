@@ -34,7 +34,13 @@ from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser, all_equal
 from kerntest.inference.method import ByFeatures, OneOfTests, Way
-from kerntest.inference.relabelling.designs import BlockedRows, cosets_needed, designed, different_relabellings
+from kerntest.inference.relabelling.designs import (
+    BlockedRows,
+    can_be_strata,
+    cosets_needed,
+    designed,
+    different_relabellings,
+)
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, names_apart, read_two, without_missing
 from kerntest.inference.sizes.location import ShiftsOfColumns, size_work, smallest_shift
@@ -125,7 +131,7 @@ class Comparison:
         idle = identifiers_with_gaps(tables.tables)
         seen = [name for name in tables.tables[0].names if name not in idle]
         used, dropped = without_missing([one.select(seen) for one in tables.tables], self.reading.missing)
-        used, design, lost = designed(tables, used, self.reading, self.same)
+        used, design, lost = designed(tables, used, self.reading, options.alpha, self.same)
         dropped += [*lost, *(lone_values(*used) if options.scale == "standardize" else ())]
         pooled = pool(*used, keep_equal=self.tests == 1)
         pooled = replace(pooled, reasons={**idle, **pooled.reasons})
@@ -168,8 +174,9 @@ class Comparison:
         apart = self.reading.cluster is not None or self.reading.paired is not None
         repeated = () if apart else repeated_in(used, pooled)
         warnings, dependent = (*tables.warnings, *dropped), tuple[str, ...]()
+        within = partial(can_be_strata, tables.read, used, alpha=options.alpha)
         if verdict.p_value <= options.alpha and sample.design is None:
-            dependent = tuple(dependent_rows(tables.read, tables.tables, self.same))
+            dependent = tuple(dependent_rows(tables.read, tables.tables, self.same, within))
         elif verdict.p_value <= options.alpha and (cluster := self.reading.cluster) is not None:
             pairs = zip(tables.tables, tables.read, strict=True)
             told = (text for some, read in pairs for text in clusters_in_time(some.columns, read, cluster))
@@ -177,7 +184,7 @@ class Comparison:
         elif verdict.p_value <= options.alpha and (strata := self.reading.strata) is not None:
             dependent = tuple(dependent_strata(used, tables.read, strata, self.same))
             dependent = dependent or tuple(
-                dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same, stratified=True)
+                dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same, lambda _: False)
             )
         elif verdict.p_value <= options.alpha and sample.design is not None:
             # In the order of the tables again.

@@ -19,7 +19,7 @@ from kerntest import (
 )
 from kerntest.data.diagnostics.cases import ALIKE, case_column, case_columns
 from kerntest.data.diagnostics.series import in_time
-from kerntest.errors import DataError
+from kerntest.errors import DataError, UndecidedError
 
 
 def panel(persons=30, years=8, seed=0, first=100):
@@ -684,6 +684,33 @@ def test_strata_hide_neither_cases_nor_time_and_are_no_cases_themselves():
     months["season"], months["sales"] = months["month"].dt.month, level + 2.0 * (months["period"] == "b")
     (told,) = mmd_test(months, by="period", columns="sales", strata="season").warnings
     assert told.startswith("neighbouring rows are alike in 'sales'")
+
+
+def test_strata_are_offered_only_where_the_rows_that_are_used_can_reject():
+    rng = np.random.default_rng(3)
+    table = panel(40)
+    side = np.where(np.repeat(rng.permutation(40) < 20, 8), "u", "v")
+    # Of those who change sides only one row of each side has all values.
+    moved = (np.arange(320) < 40) & (np.arange(320) % 8 < 2)
+    table = table.assign(side=np.where(moved, "u", side), wage=table.wage + (side == "u"), age=rng.normal(size=320))
+    few = table.assign(age=np.where((np.arange(320) < 40) & (np.arange(320) > 7), np.nan, table.age))
+    few = few.drop(index=few.index[:8][few.side[:8] == "u"][1:])
+    asked = {"by": "side", "columns": "wage,hours,age", "missing": "drop"}
+    for rows, offered in ((table, True), (few, False)):
+        (text,) = [one for one in mmd_test(rows, **asked).warnings if "takes rows for independent" in one]
+        with pytest.raises(DataError, match="rows in both tables") as caught:
+            mmd_test(rows, **asked, cluster="person")
+        for told in (text, str(caught.value.hint)):
+            assert ("strata='person' asks" in told) == offered
+            assert "asks the same of whole cases" in told
+        files = [rows[rows.side == one].drop(columns="side") for one in "uv"]
+        told = [
+            one for one in mmd_test(*files, columns=asked["columns"], missing="drop").warnings if "whole cases" in one
+        ]
+        assert [("strata='person' asks" in one) for one in told] == [offered]
+    assert mmd_test(table, **asked, strata="person").null.p_floor <= 0.05
+    with pytest.raises((DataError, UndecidedError)):
+        mmd_test(few, **asked, strata="person")
 
 
 def test_selection_tells_cases_too():

@@ -111,18 +111,19 @@ class Cases(NamedTuple):
 
 
 def takes_rows_for_independent(name: str, way_out: str) -> str:
-    """Return the warning of a test about a column that names cases of several rows."""
-    return f"{rows_alike(name)}, and the test takes rows for independent: {way_out}"
+    """Return the warning of a test about a column that names cases of several rows, with the way out if there is one."""
+    told = way_out or "the p-value may be far too small"
+    return f"{rows_alike(name)}, and the test takes rows for independent: {told}"
 
 
-def ways_with_shared_cases(name: str, same: Callable[[str], str] | None, *, stratified: bool = False) -> str:
-    """Return which test of two samples that share cases answers which question; those in strata have no others."""
+def ways_with_shared_cases(name: str, same: Callable[[str], str] | None, *, within: bool) -> str:
+    """Return which test of two samples that share cases answers which question, if any: `within` cases where these can be strata."""
     whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
     whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
-    within = f"{option('strata', [name])} asks what differs within one case, if its rows follow no time"
-    if stratified:
-        return f"{whole} asks the same of whole cases" if whole else "the p-value may be far too small"
-    return f"{whole} asks the same of whole cases; {within}" if whole else within
+    ways = [f"{whole} asks the same of whole cases"] if whole else []
+    if within:
+        ways.append(f"{option('strata', [name])} asks what differs within one case, if its rows follow no time")
+    return "; ".join(ways)
 
 
 def case_columns(

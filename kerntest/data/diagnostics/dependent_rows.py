@@ -56,25 +56,27 @@ def dependent_rows(
     read: Sequence[Table],
     tables: Sequence[Table],
     same: Callable[[str], str] | None = None,
-    *,
-    stratified: bool = False,
+    within: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[str]:
     """Yield a warning where rows of one case, which is in one of two tables, are alike, or else rows that are neighbours in time.
 
     `tables` are those of the columns that are tested, of tables as they were read; their first rows will do. Of groups of one
-    table, `same` is what asks of whole cases whether they differ.
+    table, `same` is what asks of whole cases whether they differ; `within` says whether those of a column can be strata.
     """
     whole = [one.with_all_columns() for one in read]
     told = chain(
-        _rows_of_cases(tables, whole, same, stratified=stratified),
+        _rows_of_cases(tables, whole, same, within),
         _rows_of_series(read, tables, whole, same),
-        _groups_of_cases_in_place(read, tables, same),
+        _groups_of_cases_in_place(read, tables, same, within),
     )
     yield from islice(told, 1)
 
 
 def _rows_of_cases(
-    tables: Sequence[Table], whole: Sequence[Table], same: Callable[[str], str] | None, *, stratified: bool
+    tables: Sequence[Table],
+    whole: Sequence[Table],
+    same: Callable[[str], str] | None,
+    within: Callable[[str], bool],
 ) -> Iterator[str]:
     """Yield a warning for each column of cases, each in one of two tables or unlike in both, whose rows are alike."""
     for one, of in zip(tables, whole, strict=True):
@@ -89,7 +91,7 @@ def _rows_of_cases(
             together = f"{option('cluster', [name])} relabels them together"
             way = f"{together}, if those of each file have values of their own" if others else together
             if apart < 1.0 and not others:
-                way = ways_with_shared_cases(name, same, stratified=stratified)
+                way = ways_with_shared_cases(name, same, within=within(name))
             if varies:
                 way = f"{option('paired', [name])} compares whole cases, each with itself"
             if others or apart == 1.0 or (cases.sure and apart >= 0.0):
@@ -162,7 +164,10 @@ def _is_series(cases: Cases, table: Table, names: Iterable[str]) -> bool:
 
 
 def _groups_of_cases_in_place(
-    read: Sequence[Table], tables: Sequence[Table], same: Callable[[str], str] | None
+    read: Sequence[Table],
+    tables: Sequence[Table],
+    same: Callable[[str], str] | None,
+    within: Callable[[str], bool],
 ) -> Iterator[str]:
     """Yield the warning of two groups of a table in one of which are all rows of a case, or nearly, that stand together."""
     table = read[0].whole
@@ -174,7 +179,7 @@ def _groups_of_cases_in_place(
     whole = replace(table, columns=(*table.columns, group))
     tested = [table[name] for name in tables[0].names if name in table.names]
     for pair, cases in alike_in_place(whole, [*tested, group], [([group.name], [one.name]) for one in tested]):
-        yield in_place_warning(pair, cases, same)
+        yield in_place_warning(pair, cases, same, within)
 
 
 def order_warnings(
@@ -271,16 +276,18 @@ def alike_in_place(
                     yield (x, y), cases
 
 
-def in_place_warning(pair: tuple[str, str], cases: Cases, cluster: Callable[[str], str]) -> str:
+def in_place_warning(
+    pair: tuple[str, str],
+    cases: Cases,
+    cluster: Callable[[str], str],
+    within: Callable[[str], bool] = lambda _: False,
+) -> str:
     """Return the warning of a test about cases whose rows stand together; `cluster` is what relabels those of a column."""
     name = cases.column.name
     if cases.sure:
-        way_out = cluster(name)
-        return (
-            takes_rows_for_independent(name, f"{way_out} relabels them together")
-            if way_out
-            else takes_rows_for_independent(name, ways_with_shared_cases(name, cluster))
-        )
+        way_out = f"{cluster(name)} relabels them together" if cluster(name) else ""
+        way_out = way_out or ways_with_shared_cases(name, cluster, within=within(name))
+        return takes_rows_for_independent(name, way_out)
     way_out = f"number the cases in a column 'case': {cluster('case')} relabels them together"
     return _too_small(in_place_words(pair, cases), way_out)
 

@@ -321,7 +321,11 @@ class Cosets:
 
 
 def designed(
-    groups: Groups, used: tuple[Table, Table], reading: Reading, same: Callable[[str], str] | None = None
+    groups: Groups,
+    used: tuple[Table, Table],
+    reading: Reading,
+    alpha: float = 1.0,
+    same: Callable[[str], str] | None = None,
 ) -> tuple[tuple[Table, Table], Design | None, tuple[str, ...]]:
     """Return the rows of two tables that take part, what of them moves together, and what to warn of.
 
@@ -337,7 +341,7 @@ def designed(
     codes = {name: _codes(groups, used, value, option(name, [value])) for name, value in asked.items()}
     kept, warnings = np.ones(n_x + used[1].n_rows, dtype=bool), []
     if cluster is not None:
-        _refuse_shared(codes["cluster"], used, reading, same)
+        _refuse_shared(codes["cluster"], used, reading, alpha, same)
     for name, what in (("paired", "partner"), ("strata", "row of their stratum")):
         if name in asked:
             here = np.isin(codes[name], _shared(codes[name], n_x))
@@ -371,7 +375,11 @@ def designed(
 
 
 def _refuse_shared(
-    codes: NDArray[np.intp], used: Sequence[Table], reading: Reading, same: Callable[[str], str] | None
+    codes: NDArray[np.intp],
+    used: Sequence[Table],
+    reading: Reading,
+    alpha: float,
+    same: Callable[[str], str] | None,
 ) -> None:
     """Refuse clusters that both tables have; what compares the rows within each is told."""
     n_x, cluster, strata = used[0].n_rows, str(reading.cluster), reading.strata
@@ -383,10 +391,29 @@ def _refuse_shared(
     alone = "" if strata is None else f", without {option('strata', [strata])},"
     hint = f"{option('paired', [cluster])}{alone} compares rows of the same cluster with each other"
     if strata is None and same is not None and np.bincount(codes[:n_x]).max() > 1:
-        hint = ways_with_shared_cases(cluster, same)
+        hint = ways_with_shared_cases(cluster, same, within=_ways_within(codes, n_x) * alpha >= 1.0) or hint
     where = {**used[0].where(row), "column": cluster}
     said = f"{said} (the first in {used[0].name}, {used[0].place(row)})"
     raise DataError(said, hint=hint, code="data.clusters", where=where)
+
+
+def can_be_strata(read: Sequence[Table], used: Sequence[Table], name: str, alpha: float) -> bool:
+    """Say whether relabellings of the used rows of two tables within strata of a column are enough to reject."""
+    columns = [
+        of.with_all_columns()[name].take(np.searchsorted(of.numbers(), some.numbers()))
+        for of, some in zip((read[0], read[-1]), used, strict=True)
+        if name in of.with_all_columns().names
+    ]
+    if len(columns) < 2 or any(column.n_missing for column in columns):
+        return False
+    return _ways_within(_codes_of(columns), used[0].n_rows) * alpha >= 1.0
+
+
+def _ways_within(codes: NDArray[np.intp], n_x: int) -> int:
+    """Return in how many ways rows of X and of Y change places within strata."""
+    rows, labels = np.arange(len(codes)), (np.arange(len(codes)) < n_x).astype(np.uint8)
+    shared = np.isin(codes, _shared(codes, n_x))
+    return Design(rows[: shared.sum()], codes[shared], False, "").ways(labels[shared]) if shared.any() else 1
 
 
 def _refuse_more_than_pairs(asked: Mapping[str, str]) -> None:
@@ -413,6 +440,11 @@ def _codes(groups: Groups, used: Sequence[Table], name: str, said: str) -> NDArr
     columns = [
         _whole(read, kept, name, said) for read, kept in zip((groups.read[0], groups.read[-1]), used, strict=True)
     ]
+    return _codes_of(columns)
+
+
+def _codes_of(columns: Sequence[Column]) -> NDArray[np.intp]:
+    """Return which value of a column of two tables each row has."""
     if len({column.kind for column in columns}) > 1:
         columns = list(map(as_text, columns))
     return np.unique(laid_below(*columns).values, return_inverse=True)[1]

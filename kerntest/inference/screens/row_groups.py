@@ -183,10 +183,11 @@ def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: st
 
     Nothing where too few relabellings of whole cases move rows to another group: that call would be refused.
     """
-    table = None if samples.pooled is None else samples.pooled.with_all_columns()
-    if table is not None and cases in table.names:
-        units = np.unique(laid_below(table[cases]).values, return_inverse=True)[1]
-        if most_relabellings(exchanged(units, [samples.codes[:, None]])) * alpha < 1.0:
+    if (pooled := samples.pooled) is not None and cases in (table := pooled.with_all_columns()).names:
+        # Rows that are left out as incomplete change no places.
+        kept = complete_rows(pooled) if reading.missing == "drop" else slice(None)
+        units = np.unique(laid_below(table[cases]).values[kept], return_inverse=True)[1]
+        if most_relabellings(exchanged(units, [samples.codes[kept, None]])) * alpha < 1.0:
             return ""
     by, first = str(samples.by), samples.tables[0]
     chosen = reading.columns
