@@ -197,11 +197,14 @@ def telling(function: _Function) -> _Function:
 
 
 def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:
-    """Return the candidate most like `word`, or the first of which it is the first word, or None when nothing is close."""
+    """Return the candidate most like `word`, or the first of which it is a word, or None when nothing is close."""
     folded, own = {candidate.casefold(): candidate for candidate in candidates}, str(word).casefold()
-    matches = get_close_matches(own, list(folded), n=1, cutoff=0.6)
+    matches = get_close_matches(own, list(folded), n=5, cutoff=0.6)
+    # Who mistypes a word begins it as it begins, mostly; others share some letters by chance, as carrier and arr_time.
+    close = get_close_matches(own, matches, cutoff=0.75)
+    matches = [one for one in matches if one in close or one[:1] == own[:1]]
     # Of a short word nothing is close that is much longer: p of p_value.
-    matches = matches or [one for one in folded if own and one.replace("_", " ").split()[:1] == [own]]
+    matches = matches or [one for one in folded if own in one.replace("_", " ").split()]
     return folded[matches[0]] if matches else None
 
 

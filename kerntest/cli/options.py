@@ -398,6 +398,12 @@ HELD_OUT = stacked(
         help="Share of the rows of TRAIN to hold out and judge by, drawn at random, of each class as many.",
     ),
 )
+# Of learners of categories.
+UNKNOWN = _judged(
+    "--unknown",
+    of=("error", "ignore"),
+    help="Categories of --test that no training row had: error (stop) or ignore (different from every known one).",
+)
 
 
 def _as_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - the signature is click's

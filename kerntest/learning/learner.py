@@ -373,6 +373,11 @@ def train(
         hint = f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python"
         raise UsageError(told, hint=hint, code="usage.precomputed")
     options.refuse(test is not None and test_fraction is not None, f"{option('test')} and {option('test-fraction')}")
+    options.refuse(
+        options.unknown != "error" and test is None,
+        f"{option('unknown', 'ignore')} and no {option('test')}",
+        "leave it out, or add rows to judge by",
+    )
     if output is not None:
         check_model_name(output)
         check_writable(os.fspath(output), new=not force)
@@ -388,11 +393,12 @@ def train(
         learned, tested = _parted(labelled, test_fraction, options.seed, by_class=learner.classifies)
     inputs = [InputRecord.of(one.read, one.n) for one in (labelled, others) if one is not None]
     rows = learner.rows(learned)
+    # Which rows have the only ones of a category is for chance to say where they are drawn here.
+    unknown = options.unknown if test_fraction is None else "ignore"
+    held_out = None if tested is None else rows_like(tested, rows, unknown)
     why = learner.settle(rows)
     prepare(learner, rows, engine, why)
     fit = learner.fit(rows, progress)
-    # Which rows have the only ones of a category is for chance to say where they are drawn here.
-    held_out = None if tested is None else rows_like(tested, rows, "error" if test_fraction is None else "ignore")
     model: FittedModel = fit.model.with_ranges(rows)
     odd = () if held_out is None else model.outside(as_points(held_out.points))
     name = f"test rows of {(tested or learned).read.name}"
@@ -481,8 +487,8 @@ def trains(
     options: type[LearnerOptions], *without: str
 ) -> Callable[[Callable[_Parameters, ResultT]], Callable[_Parameters, ResultT]]:
     """Let a function take the options of a learner and those of `train`, show them in its signature, and warn of its result."""
-    # Models are applied by others.
-    hidden = {*without, "unknown"}
+    # Models are applied by others; what is unknown may be met in a file of rows to judge by.
+    hidden = {*without, *({"unknown"} if "test" in without else ())}
     *common, csv = [
         one for one in signature(train).parameters.values() if one.kind is not Parameter.POSITIONAL_OR_KEYWORD
     ]

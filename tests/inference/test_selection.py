@@ -12,6 +12,7 @@ from scipy.stats import pearson3
 from tolerances import assert_close
 
 from kerntest import hsic_select
+from kerntest.errors import UsageError
 
 
 def frame_of(n, seed, target="number"):
@@ -163,3 +164,24 @@ def test_a_copy_of_a_selected_column_adds_nothing():
     assert found.selected[1].gain > 0.1
     assert found.selected[2].gain < 0
     assert found.significant == 2
+
+
+def test_more_columns_than_there_are_is_said():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 4)), columns=[*"abcd"])
+    found = hsic_select(table, "d", 9)
+    assert len(found.selected) == 3
+    assert "3 columns can be selected, not 9: all of them stand in their order" in found.warnings
+    assert not any("can be selected" in text for text in hsic_select(table, "d", 3).warnings)
+
+
+def test_only_a_near_name_is_offered():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["arr_time", "dep_delay", "origin"])
+    for name, hint in (
+        ("carrier", "the columns are arr_time, dep_delay, origin"),
+        ("delay", "did you mean 'dep_delay'?"),
+        ("orgin", "did you mean 'origin'?"),
+        ("rr_time", "did you mean 'arr_time'?"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            hsic_select(table, name, 1)
+        assert hint in caught.value.hint

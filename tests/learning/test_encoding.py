@@ -17,11 +17,12 @@ from kerntest import (
     inspect_model,
     predict_file,
     read_table,
+    train_cca,
     train_kpca,
     train_ridge,
     train_svm,
 )
-from kerntest.errors import DataError
+from kerntest.errors import DataError, UsageError
 
 HEADER = "age,city,member,joined,code"
 ROWS = ("31,Bonn,true,2024-01-01,007", "45,Ulm,false,2024-02-01,012", "27,Bonn,true,2024-03-01,007")
@@ -393,3 +394,20 @@ def test_columns_that_are_written_with_one_unit_are_told_of(tmp_path):
     rows = [",".join(f"{value} mm" for value in row) for row in table.to_numpy()]
     (tmp_path / "d.csv").write_text("\n".join([",".join(names), *rows]))
     assert any("look like one unit" in one for one in train_kpca(tmp_path / "d.csv").warnings)
+
+
+@pytest.mark.parametrize("train", [train_ridge, train_svm, train_cca])
+def test_categories_of_a_test_file_are_known_before_the_fit_or_taken_as_different(train, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"city": np.resize([*"ab"], 60), "x": rng.normal(size=60), "y": np.resize([1.0, 2.0], 60)})
+    asked = {"y_columns": "y"} if train is train_cca else {"target": "y"}
+    strange = table.assign(city=np.resize([*"ac"], 60))
+    found = train(table, **asked, test=strange, unknown="ignore")
+    assert found.n_test == 60
+    assert any("'city' holds 'c'" in one and "taken as different" in one for one in found.warnings)
+    with pytest.raises(UsageError, match="unknown='ignore' and no test= contradict"):
+        train(table, **asked, test_fraction=0.3, unknown="ignore")
+    monkeypatch.setattr("kerntest.learning.learner.prepare", None)
+    with pytest.raises(DataError, match="unknown to the training part, in 30 rows") as caught:
+        train(table, **asked, test=strange)
+    assert "unknown='ignore' goes on without it" in caught.value.hint

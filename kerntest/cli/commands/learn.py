@@ -128,6 +128,7 @@ SVM = Manual(
 )
 @common.engine_options()
 @common.HELD_OUT
+@common.UNKNOWN
 @_judged("--grid", is_flag=True, help="Choose C and the bandwidth by cross-validation of the training rows.")
 @_judged(
     "--cv",
@@ -230,6 +231,7 @@ RIDGE = Manual(
 )
 @common.engine_options()
 @common.HELD_OUT
+@common.UNKNOWN
 @_judged(
     "--criterion",
     of=("loo", "gcv", "cv", "evidence"),
@@ -438,6 +440,7 @@ CCA = Manual(
 )
 @common.engine_options()
 @common.HELD_OUT
+@common.UNKNOWN
 @_judged("--cv", type=common.FOLDS, default=5, help="Folds in which rows are left out.")
 @common.model_options(
     "for `kerntest transform`",

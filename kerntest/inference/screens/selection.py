@@ -11,7 +11,7 @@ from kerntest.data.columns import is_all
 from kerntest.data.diagnostics.dependent_rows import pair_warnings
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import one_blas_thread
-from kerntest.errors import either, option, telling, whole_number
+from kerntest.errors import counted, either, option, telling, whole_number
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, low_rank_sums, orders_needed, shift_sums
 from kerntest.inference.screens.leftover import SHARE_LEFT, Leftover, features_of
@@ -156,7 +156,12 @@ def hsic_select(
         significant=significant,
         null=Null("permutation", used, permutations, 1.0 / used, True, "cyclic shifts", len(selection.places)),
         **shared.told(
-            *pair_warnings([(step.column, target) for step in chosen if step.significant], tested, shared.table)
+            *(
+                [f"{counted(count, 'column')} can be selected, not {k:,}: all of them stand in their order"]
+                if k > count
+                else ()
+            ),
+            *pair_warnings([(step.column, target) for step in chosen if step.significant], tested, shared.table),
         ),
     )
 

@@ -161,7 +161,7 @@ class KernelICA(UnmixOptions, Transformer[UnmixModel, UnmixFit]):
         return named_scores("s", self.model.n_components, self.n_features_in_, input_features)
 
 
-@trains(UnmixOptions)
+@trains(UnmixOptions, "unknown")
 def train_unmix(train: Any, *, color: str | None = None, **options: Any) -> UnmixResult:
     """Find the independent sources of which the columns of a table are mixtures, and save the map.
 

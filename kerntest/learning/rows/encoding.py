@@ -346,11 +346,7 @@ def _unknown_levels(
     """Return the error for categories that no training row had: the first column in full, the others by name."""
     first, *others = strange
     known = listed(list(map(repr, spec.levels)), VALUES_SHOWN)
-    way = f"{option('unknown', 'ignore')} goes on without it"
-    if model == TRAINING_PART:
-        # What learns has nothing to ignore.
-        way = f"{option('exclude', [one.column for one in strange])} leaves such columns out"
-    hint = f"{OTHER_VALUE}, or {way}; {known} are known"
+    hint = f"{OTHER_VALUE}, or {option('unknown', 'ignore')} goes on without it; {known} are known"
     said = f"unknown to {model}, in {counted(first.rows, 'row')}"
     if len(first.values) > 1:
         said += f" ({first.shown})"
