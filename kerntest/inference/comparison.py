@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.data.columns import Arranged, identifiers_with_gaps, pool
-from kerntest.data.diagnostics.copies import is_one_twice, repeated_in
+from kerntest.data.diagnostics.copies import is_one_twice, repeated_in, same_in_pairs
 from kerntest.data.diagnostics.dependent_rows import dependent_rows
 from kerntest.data.diagnostics.dependent_units import (
     clusters_in_time,
@@ -52,7 +52,7 @@ from kerntest.report.summaries.size_summary import margin_warnings
 from kerntest.report.summaries.test_summary import decision_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
@@ -171,8 +171,11 @@ class Comparison:
         twice = all_equal(pooled) or is_one_twice(pooled)
         sized, explanation = self.sized(test, verdict, family, chooser, twice=twice), None
         # Of clusters and pairs the design knows which rows belong together.
-        apart = self.reading.cluster is not None or self.reading.paired is not None
-        repeated = () if apart else repeated_in(used, pooled)
+        repeated: Iterable[str] = repeated_in(used, pooled) if self.reading.cluster is None else ()
+        if (design := sample.design) is not None:
+            # In the order of the tables again.
+            units = design.units[np.lexsort((sample.origin, 1 - sample.labels))]
+            repeated = same_in_pairs(pooled, units) if design.swaps else repeated
         warnings, dependent = (*tables.warnings, *dropped), tuple[str, ...]()
         within = partial(can_be_strata, tables.read, used, alpha=options.alpha)
         if verdict.p_value <= options.alpha and sample.design is None:
@@ -187,8 +190,6 @@ class Comparison:
                 dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same, lambda _: False)
             )
         elif verdict.p_value <= options.alpha and sample.design is not None:
-            # In the order of the tables again.
-            units = sample.design.units[np.lexsort((sample.origin, 1 - sample.labels))]
             dependent = tuple(dependent_pairs(used, tables.read, units))
         facts, names = (
             [TableFacts.of(table) for table in tables.tables],

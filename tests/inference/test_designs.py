@@ -566,3 +566,12 @@ def test_whole_cases_are_offered_only_where_that_test_can_reject():
         mmd_test(table, by="half", columns="value", cluster="who")
     assert "hsic" not in caught.value.hint
     assert "strata='who' asks what differs within one case" in caught.value.hint
+
+
+def test_the_same_table_twice_is_told_of_pairs_too():
+    x, y = pairs(30)
+    told = "the files have the same rows in every pair: they are one and the same; compare different ones"
+    assert told in mmd_test(x, x.sample(frac=1.0, random_state=1), paired="case").warnings
+    assert not any("one and the same" in text for text in mmd_test(x, y, paired="case").warnings)
+    # Other cases with the same rows are no copies of their pairs.
+    assert told not in mmd_test(x, x.assign(case=x.case.to_numpy()[::-1]), paired="case").warnings

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import modules_of
+from command_line import modules_of, run_process
 from learning.files_to_apply import as_arrow, rows
 from pyarrow import parquet
 
@@ -17,6 +17,7 @@ from kerntest import (
     KernelRidge,
     KerntestWarning,
     compute_on,
+    inspect_model,
     predict_file,
     train_kpca,
     train_svm,
@@ -66,7 +67,7 @@ def test_unknown_categories_may_be_ignored_in_python_as_by_predict(tmp_path):
     with pytest.raises(UsageError, match="unknown must be"):
         SVM(unknown="drop")
     with pytest.raises(TypeError, match="unexpected keyword argument 'unknown'"):
-        train_svm(frame, "c", unknown="ignore")
+        train_kpca(frame, unknown="ignore")
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def test_the_report_sums_up_what_is_written(folder, applied):
         assert report.predictions == counts
         assert sum(counts.values()) == 500
     # In words those of one class are no truths.
-    words = f"like the others {counts['true']}, outliers {counts['false']}"
+    words = f"like the training rows (true) {counts['true']}, outliers (false) {counts['false']}"
     assert ("predicted", words) in report.in_words().lines
     _, report = applied("all", residual=True)
     assert report.residual == pytest.approx(
@@ -461,3 +462,12 @@ def test_models_of_other_kinds_are_sent_to_their_command(folder):
         with pytest.raises(ModelError, match=r"which `kerntest .*` cannot apply") as caught, as_typed():
             function(folder / f"{model}.kt", folder / "new.csv")
         assert caught.value.hint == way.format(folder / f"{model}.kt")
+
+
+def test_what_true_means_of_one_class_is_told_wherever_it_is_met(folder):
+    told = "true for rows like the training rows, false for outliers"
+    done = run_process("predict", folder / "usual.kt", folder / "new.csv")
+    assert done.out.startswith("row,prediction")
+    assert f"prediction: {told}" in done.err
+    assert told not in run_process("predict", folder / "kind.kt", folder / "new.csv").err
+    assert ("prediction", told) in inspect_model(folder / "usual.kt").in_words().lines

@@ -230,6 +230,8 @@ def test_test_rows_judge_by_their_own_correlation_and_permutations():
         table.assign(shop=np.arange(160) // 4), test_fraction=0.3, x_columns=x, y_columns=y, cluster="shop"
     )
     assert (clustered.p_value, clustered.cluster) == (None, "shop")
+    (told,) = [one for one in clustered.warnings if "there is no p-value" in one]
+    assert told.endswith("hsic_test with the same columns and cluster='shop' gives one")
 
 
 def test_loadings_are_correlations_of_columns_with_their_own_functions():

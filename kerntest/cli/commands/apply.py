@@ -206,6 +206,8 @@ def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> in
         run.warn(report.warnings)
     if report.columns_ignored and (not reported or run.format != "table"):
         run.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
+    if not reported and getattr(report, "task", None) == "one-class":
+        run.note("prediction: true for rows like the training rows, false for outliers")
     run.wrote(report.output)
     run.explain([f"{report.rows:,} rows, {getattr(report, done):,} {done}, {report.seconds:.3g} seconds"])
     return run.code(report)

@@ -231,6 +231,15 @@ def repeated_rows(
     yield from shared_rows([one_line(name) for name in names], rows, sum(used_rows))
 
 
+def same_in_pairs(pooled: Arranged, units: NDArray[np.intp]) -> Iterator[str]:
+    """Yield a warning where two tables have the same rows in every pair: `units`, of X, then of Y, are their codes."""
+    n = pooled.n_x
+    columns = np.column_stack([pooled.numeric, pooled.codes, units]).T
+    x, y = (side[:, np.lexsort(side)] for side in (columns[:, :n], columns[:, n:]))
+    if n >= FEWEST_ROWS and np.array_equal(x, y) and (x[:-1] != x[:-1, :1]).any():
+        yield "the files have the same rows in every pair: they are one and the same; compare different ones"
+
+
 def is_one_twice(pooled: Arranged) -> bool:
     """Say whether two tables are the same rows in the same order, enough of them not to be so by chance."""
     n = pooled.n_x

@@ -12,7 +12,7 @@ import numpy as np
 
 from kerntest.data.columns import is_all, match_names, split_patterns, told_of_left_out
 from kerntest.data.missing import presence_name
-from kerntest.errors import DataError, UsageError, counted, option
+from kerntest.errors import DataError, UsageError, counted, either, option
 from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
 from kerntest.kernels.elementary import Hamming, by_covariance
 from kerntest.kernels.text import parse_kernel
@@ -441,7 +441,15 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
             "associations_x": of_x,
             "associations_y": of_y,
         }
-        warnings = [] if test is not None else _told_of_chance(judged, len(fit.scores), chosen=bool(fit.cells))
+        way = option("test-fraction", 0.3)
+        if learned.cluster is not None:
+            # Rows of a cluster change places together, which those of the test part are too few for.
+            way = f"{either('`kerntest hsic`', 'hsic_test')} with the same columns and {option('cluster', [learned.cluster.name])}"
+        warnings = [] if test is not None else _told_of_chance(judged, len(fit.scores), way, chosen=bool(fit.cells))
+        if test is not None and learned.cluster is not None:
+            warnings.append(
+                f"there is no p-value, which would take the test rows of a cluster for independent: {way} gives one"
+            )
         warnings += _told_of_few_rows(judged, drawn if test is not None or len(fit.held) else None)
         if learned.cluster is None:
             meaning = "correlations and p-values of rows held out are far too good"
@@ -451,13 +459,13 @@ class CcaLearner(Learner[CcaFit, CcaResult]):
         return Judgement(fields, partial(pair_panels, scores=drawn), warnings)
 
 
-def _told_of_chance(correlation: float | None, n: int, *, chosen: bool) -> list[str]:
+def _told_of_chance(correlation: float | None, n: int, way: str, *, chosen: bool) -> list[str]:
     """Return a warning about a correlation of n rows left out that sides without anything in common have."""
     reach = (BY_CHANCE_OF_BEST if chosen else BY_CHANCE) / math.sqrt(n)
     if correlation is None or not 0.0 < correlation < reach:
         return []
     told = f"a correlation of {number(correlation, 3)} on {n:,} rows left out can be chance, which alone gives up to {reach:.2g}"
-    return [f"{told}: more rows tell more, and {option('test-fraction', 0.3)} gives a p-value"]
+    return [f"{told}: more rows tell more, and {way} gives a p-value"]
 
 
 def _told_of_few_rows(correlation: float | None, scores: Array | None) -> list[str]:

@@ -278,6 +278,8 @@ class UnmixLearner(Learner[UnmixFit, UnmixResult]):
         if warnings:
             meaning = "that says little: independent series look dependent, too"
             warnings += told_of_series(learned.read, [[name] for name in rows.columns], meaning)
+        if test is not None and learned.cluster is not None:
+            warnings.append("there is no p-value, which would take the test rows of a cluster for independent")
         if taken := [one for one in names if one in rows.columns]:
             warnings.append(f"sources {listed(taken)} are not the columns of that name")
         made = (model.mixing**2).sum(axis=0) / (lengths**2).sum()

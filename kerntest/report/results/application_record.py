@@ -204,7 +204,8 @@ class PredictionReport(ApplicationReport):
         """Return what was predicted, in words."""
         lines = []
         if self.predictions is not None:
-            called = {"true": "like the others", "false": "outliers"} if self.task == "one-class" else {}
+            called = {"true": "like the training rows (true)", "false": "outliers (false)"}
+            called = called if self.task == "one-class" else {}
             counts = [(called.get(name, name), count) for name, count in self.predictions.items()]
             frequent = sorted(counts, key=lambda item: -item[1])
             lines.append(

@@ -431,6 +431,10 @@ def model_summary(report: ModelReport) -> words.Summary:
     told: list[tuple[str, Any]] = [
         ("task", report.task and f"{report.task}{target}"),
         (
+            "prediction",
+            "true for rows like the training rows, false for outliers" if report.task == "one-class" else None,
+        ),
+        (
             "classes",
             report.classes
             and f"{len(report.classes):,}: {words.name_list([report.classes[place] for place in words.natural_order(report.classes)])}",
