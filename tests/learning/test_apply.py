@@ -470,4 +470,4 @@ def test_what_true_means_of_one_class_is_told_wherever_it_is_met(folder):
     assert done.out.startswith("row,prediction")
     assert f"prediction: {told}" in done.err
     assert told not in run_process("predict", folder / "kind.kt", folder / "new.csv").err
-    assert ("prediction", told) in inspect_model(folder / "usual.kt").in_words().lines
+    assert ("task", f"one-class: {told}") in inspect_model(folder / "usual.kt").in_words().lines

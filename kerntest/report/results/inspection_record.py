@@ -427,13 +427,11 @@ KIND_TITLES = {
 def model_summary(report: ModelReport) -> words.Summary:
     """Return what a model is, what was learned, and the columns that new rows need."""
     target = "" if report.target is None else f", predicts {words.visible(report.target)}"
+    if report.task == "one-class":
+        target = ": true for rows like the training rows, false for outliers"
     shares = words.name_list([words.percent(ratio) for ratio in report.explained_variance_ratio])
     told: list[tuple[str, Any]] = [
         ("task", report.task and f"{report.task}{target}"),
-        (
-            "prediction",
-            "true for rows like the training rows, false for outliers" if report.task == "one-class" else None,
-        ),
         (
             "classes",
             report.classes
