@@ -205,6 +205,8 @@ class FittedModel:
     ranges: tuple[ColumnRange, ...] = ()
     # What its values do where the kernel goes to 0.
     FAR_OFF: ClassVar[str] = "the farther off, the more alike are scores"
+    # Whether it predicts, which it cannot where no kernel reaches.
+    PREDICTS: ClassVar[bool] = False
     # What a model file calls it, and messages do.
     KIND: ClassVar[str]
     CALLED: ClassVar[str]
@@ -235,7 +237,8 @@ class FittedModel:
 
     def outside(self, points: Points) -> tuple[OutsideValues, ...]:
         """Return which values of n rows are far beyond those of the training rows."""
-        return values_outside(self.ranges, self.encoder, points) if self.encoder else ()
+        kernel = self.kernel if self.PREDICTS else None
+        return values_outside(self.ranges, self.encoder, points, kernel) if self.encoder else ()
 
     @property
     def far_off(self) -> str:

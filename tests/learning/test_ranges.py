@@ -57,7 +57,7 @@ def test_one_value_in_another_unit_is_told_with_its_column_its_rows_and_the_rang
     low, high = (f"{end:.4g}" for end in (birds(200).bill.min(), birds(200).bill.max()))
     assert f"column 'bill' is 39000 to 41000 in 2 rows, far from the {low} to {high} of the training rows" in warning
     assert warning.endswith("the farther off, the more alike are predictions")
-    assert told(new, train_ridge, "mass", exclude="kind").warnings[0].endswith("near the mean only far beyond")
+    assert told(new, train_ridge, "mass", exclude="kind").warnings[0].endswith("go back to the mean farther off")
     assert told(new, kernel="linear").warnings[0].endswith("they are extrapolated")
     (outside,) = report.to_dict()["outside"]
     # Without the digits that scaling makes.
@@ -75,12 +75,14 @@ def test_the_blocks_of_a_file_tell_together_what_the_whole_does(told):
 
 
 def test_a_file_in_another_unit_is_told_though_no_value_is_farther_than_the_range_is_wide(told):
-    """Kilograms are 0.75 ranges below grams: told of all rows, not of one among many."""
+    """Kilograms are 0.75 ranges below grams: told of all rows, and of one among many where a kernel does not reach so far."""
     new = birds(60, seed=1)
-    told_of_all = told(new.assign(mass=new.mass / 1000)).warnings
-    assert "column 'mass'" in told_of_all[0]
+    for kernel in ("linear", "gaussian(1)"):
+        told_of_all = told(new.assign(mass=new.mass / 1000), kernel=kernel).warnings
+        assert "column 'mass'" in told_of_all[0]
     new.loc[0, "mass"] /= 1000
-    assert told(new).warnings == ()
+    assert told(new, kernel="linear").warnings == ()
+    assert "in 1 row, far from" in told(new, kernel="gaussian(1)").warnings[0]
 
 
 def test_dates_are_told_as_dates_and_many_columns_shortly(told):
@@ -173,3 +175,52 @@ def test_ends_are_those_of_the_rows_without_what_scaling_makes_of_them(tmp_path)
     ends = {one.name: (one.low, one.high) for one in columns}
     assert {ends[name] for name in table.columns[:40]} == {(0.0, 1.0)}
     assert ends["tiny"] == (0.0, pytest.approx(4e-20, rel=1e-11))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reach"),
+    [("gaussian(0.2)", 0.2), ("3*gaussian(0.2)", 0.2), ("laplacian(0.4)", 0.2), ("student-t(1)", None)],
+)
+@pytest.mark.parametrize(("fit", "options"), [(train_ridge, {}), (train_svm, {"task": "regress"}), (train_svm, {})])
+def test_values_farther_than_the_kernel_reaches_are_told(tmp_path, kernel, reach, fit, options):
+    """As far as it keeps exp(-1/2) of its value: to a Gaussian its bandwidth, in units of the column."""
+    x = np.random.default_rng(0).permutation(np.linspace(0.0, 100.0, 201))
+    y = np.where(x > 50, "high", "low") if fit is train_svm and not options else np.sin(x / 10)
+    pd.DataFrame({"x": x, "y": y}).to_csv(tmp_path / "old.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit(tmp_path / "old.csv", "y", kernel=kernel, output=tmp_path / "m.kt", **options)
+    spread = np.std(x)
+    reach = np.sqrt(np.exp(0.5) - 1.0) if reach is None else reach
+    inside = pd.DataFrame({"x": [-0.99 * reach * spread, 50.0, 100.0 + 0.99 * reach * spread]})
+    beyond = pd.DataFrame({"x": [*[50.0] * 200, 100.0 + 1.01 * reach * spread]})
+    reports = []
+    for frame in (inside, beyond):
+        frame.to_csv(tmp_path / "new.csv", index=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reports.append(predict_file(tmp_path / "m.kt", tmp_path / "new.csv", output=tmp_path / "out.csv"))
+    assert (reports[0].warnings, reports[0].outside) == ((), ())
+    (outside,) = reports[1].to_dict()["outside"]
+    assert (outside["rows"], outside["farther"]) == (1, 1)
+    assert outside["reach"] == pytest.approx(reach * spread, rel=1e-5)
+    assert f"beyond which the kernel reaches by {outside['reach']:.4g}: " in reports[1].warnings[0]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian(0.1) + linear", "polynomial(2, 1, 1)"])
+def test_kernels_that_go_on_reach_everywhere(told, kernel):
+    new = birds(30, seed=1).assign(bill=45.0)
+    new.loc[0, "bill"] = 70.0
+    assert told(new, kernel=kernel).outside == ()
+
+
+def test_few_rows_of_ordinary_test_parts_are_farther_than_kernels_reach():
+    """Of one normal column, where bandwidths are small beside its range, and of four."""
+    rng = np.random.default_rng(0)
+    for columns in (1, 4):
+        rows = 0
+        for _ in range(20):
+            X, y = rng.normal(size=(300, columns)), rng.normal(size=300)
+            machine = SVM(task="regress").fit(X[:200], y[:200])
+            rows += sum(one.rows for one in machine.model.outside(machine._points(X[200:])))
+        assert rows <= 0.005 * 20 * 100

@@ -163,7 +163,8 @@ class RidgeModel(FittedModel):
     clustered: NewClusters | None = None
     KIND: ClassVar[str] = "ridge"
     CALLED: ClassVar[str] = "a ridge regression"
-    FAR_OFF: ClassVar[str] = "predictions there may be wild, and are near the mean only far beyond"
+    FAR_OFF: ClassVar[str] = "predictions there may be wild, and go back to the mean farther off"
+    PREDICTS: ClassVar[bool] = True
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""

@@ -48,6 +48,7 @@ class SvmModel(FittedModel):
     KIND: ClassVar[str] = "svm"
     CALLED: ClassVar[str] = "a support vector machine"
     FAR_OFF: ClassVar[str] = "the farther off, the more alike are predictions"
+    PREDICTS: ClassVar[bool] = True
 
     @property
     def probability(self) -> bool:

@@ -45,8 +45,9 @@ class UnknownLevels(Record):
 class OutsideValues(Record):
     """Values of a column of numbers or dates (in days since 1970-01-01) far beyond those of the training rows.
 
-    How many rows hold one, and how many of them one that is farther from these than they range; the ends of such values,
-    and those of the training rows.
+    How many rows hold one, and how many of them one that is farther from these than twice their range, or than the kernel
+    reaches; the ends of such values, and those of the training rows; and how far the kernel reaches in this column, if that
+    decides.
     """
 
     column: str
@@ -57,12 +58,14 @@ class OutsideValues(Record):
     highest: float
     training_low: float
     training_high: float
+    reach: float | None = None
 
     def plus(self, other: OutsideValues) -> OutsideValues:
         """Return those of the next rows too."""
         rows, farther = self.rows + other.rows, self.farther + other.farther
         lowest, highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
-        return replace(self, rows=rows, farther=farther, lowest=lowest, highest=highest)
+        reach = self.reach if self.reach is not None else other.reach
+        return replace(self, rows=rows, farther=farther, lowest=lowest, highest=highest, reach=reach)
 
     def tells(self, rows: int) -> bool:
         """Say whether a reader of what was made of so many rows should know."""
@@ -73,9 +76,11 @@ class OutsideValues(Record):
         shown = date_text if self.kind == "date" else number
         low, high, first, last = map(shown, (self.lowest, self.highest, self.training_low, self.training_high))
         held = low if low == high else f"{low} to {high}"
+        days = " days" if self.kind == "date" else ""
+        reach = "" if self.reach is None else f", beyond which the kernel reaches by {number(self.reach)}{days}"
         return (
             f"{data}: column {self.column!r} is {held} in {counted(self.rows, 'row')}, far from the {first} to {last} "
-            f"of the training rows: {consequence}"
+            f"of the training rows{reach}: {consequence}"
         )
 
 
