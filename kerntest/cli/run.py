@@ -33,7 +33,7 @@ from kerntest.report.write import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     import click
 
@@ -67,6 +67,7 @@ MISSED = {
     "importance": "--test-fraction 0.3, or a file as --test, gives rows to judge by",
     "margin": "--margin asks whether samples are the same within it",
 }
+HOLDS_OUT = "--test-fraction"
 # What people call the score of rows held out in folds.
 _IN_FOLDS, MEAN_OF_FOLDS = re.compile(r"cv|cross|fold|grid|mean_"), "grid.mean"
 _R_SQUARED = re.compile(r"r[-_ ]?sq(uared?)?$", re.IGNORECASE)
@@ -117,8 +118,8 @@ class Gate:
                 where={"value": self.name},
             )
 
-    def decide(self, result: Record) -> tuple[bool, list[str]]:
-        """Return whether the gate failed, and what to say of that."""
+    def decide(self, result: Record, offered: Collection[str]) -> tuple[bool, list[str]]:
+        """Return whether the gate failed, and what to say of that: options that are `offered` may help."""
         found = dict(_leaves(result.to_dict()))
         value = found.get(self.name) if self.name else None
         failed = value is not None and _COMPARISONS[self.sign](value, self.limit)
@@ -126,7 +127,11 @@ class Gate:
             raise self._undecided("nothing was tested", "the report says for each pair why it was not tested")
         if self.name and value is None:
             way_out = next(
-                (hint for part, hint in MISSED.items() if found.get(part, 0) is None and self.name.startswith(part)),
+                (
+                    hint
+                    for part, hint in MISSED.items()
+                    if found.get(part, 0) is None and self.name.startswith(part) and hint.split()[0] in offered
+                ),
                 None,
             )
             raise self._undecided(f"{self.name} is null in the report", way_out or _some_numbers(found))
@@ -140,8 +145,10 @@ class Gate:
             # A learner knows the rows that it has learned from.
             held_out = [name for name in (f"grid.{own}", MEAN_OF_FOLDS, f"loo_{own}") if name in _numbers(found)]
             what = f"the {found['grid.score']} of" if held_out[:1] == [MEAN_OF_FOLDS] else "of"
-            way_out = f"{held_out[0]} is {what} rows held out" if held_out else "--test-fraction 0.3 holds rows out"
-            said.append(f"--fail-on {self.text} judges the rows that were learned from, which is too good; {way_out}")
+            way_out = f"{held_out[0]} is {what} rows held out" if held_out else f"{HOLDS_OUT} 0.3 holds rows out"
+            told = f"--fail-on {self.text} judges the rows that were learned from, which is too good"
+            # Of what no rows are held out for, nothing else can be asked.
+            said += [f"{told}; {way_out}"] if held_out or HOLDS_OUT in offered else []
         if failed:
             why = f": {self.name} is {value:.6g}" if self.name else ""
             said.append(f"exit code 1, because of --fail-on {self.text}{why}")
@@ -268,6 +275,7 @@ class Run:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
+        self.offered = {f"--{name.replace('_', '-')}" for name in options}
         self.quiet, self.verbose = options.pop("quiet", False), options.pop("verbose", False)
         if self.quiet and self.verbose:
             raise contradiction("-q and -v contradict each other")
@@ -424,7 +432,7 @@ class Run:
 
     def code(self, result: Record) -> int:
         """Return the exit code of a run: 1 if a gate failed, which stderr then tells."""
-        decided = [gate.decide(result) for gate in self.gates]
+        decided = [gate.decide(result, self.offered) for gate in self.gates]
         for text in chain.from_iterable(said for _, said in decided):
             self.note(visible(text))
         return int(any(failed for failed, _ in decided))

@@ -186,3 +186,14 @@ def test_a_number_that_is_not_there_is_met_with_what_is(kerntest, command, name,
     outcome = kerntest(*(SVM if command == "svm" else RIDGE), "--fail-on", f"{name}<0.9")
     assert outcome.code == 2
     assert outcome.err.splitlines()[1] == f"hint: {hint}"
+
+
+def test_hints_name_no_option_that_the_command_lacks(kerntest):
+    """Components hold no rows out, and so nothing is said of those that they judge."""
+    components = ["kpca", IRIS, "--exclude", "species"]
+    passed = kerntest(*components, "--fail-on", "explained<0")
+    assert (passed.code, passed.err) == (0, kerntest(*components).err)
+    null = kerntest(*components, "--fail-on", "test.explained<0.9")
+    assert null.code == 4
+    assert "hint: numbers are n_train" in null.err
+    assert "--test" not in null.err.partition("hint: ")[2]
