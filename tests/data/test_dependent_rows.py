@@ -169,8 +169,14 @@ def test_a_series_with_its_time_is_told_by_tests_of_two_tables_and_by_learners()
     told = "neighbouring rows are alike in 'close' of x, y: if the rows are a series in time"
     (text,) = [text for text in mmd_test(x, y, columns="close").warnings if told in text]
     assert "cluster='stretch' relabels them together" in text
-    # Nothing tells the time, or nothing follows it.
-    assert not mmd_test(x[["close"]], y[["close"]]).warnings
+    # Nothing tells the time, but most follow it in both, or nothing does.
+    y["noise"], x["noise"] = np.random.default_rng(3).normal(size=(2, 200))
+    for names in (["close"], ["close", "noise"]):
+        (text,) = mmd_test(x[names], y[names]).warnings
+        assert told in text
+        assert "number stretches of rows, differently in each file, in a column 'stretch'" in text
+    assert not mmd_test(x[["close"]], y[["close"]].sort_values("close")).warnings
+    assert not mmd_test(x[["close"]], y[["close"]].sample(frac=1.0, random_state=0)).warnings
     mixed = [one.assign(close=one.close.sample(frac=1.0, random_state=0).to_numpy()) for one in (x, y)]
     assert not mmd_test(*mixed, columns="close").warnings
     lagged = x.assign(before=x.close + np.random.default_rng(2).normal(size=200))
@@ -336,6 +342,24 @@ def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
     found = mmd_test(level.assign(level=rising + 30.0 * level.odd), by="odd", columns="level")
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
     assert "column 'stretch': hsic_test(data, x_columns='odd', y_columns='level', cluster='stretch')" in text
+
+
+def test_groups_of_a_series_that_nothing_dates_are_told_where_their_rows_stand_together():
+    rng = np.random.default_rng(5)
+    level = signal.lfilter([1.0], [1.0, -0.85], rng.normal(size=800))
+    event = (np.arange(800) >= 300) & (np.arange(800) < 420)
+    table = pd.DataFrame({"level": level + 2.0 * event, "event": np.where(event, "yes", "no")})
+    told = "neighbouring rows are alike in 'level' of "
+    for some, known in (
+        (table, True),
+        (table.assign(event=rng.permutation(table.event), level=level + 2.0 * (table.event == "yes")), False),
+        (table.sort_values(["event", "level"]), False),
+        # Levels of a design, over and over, or in an order with ties.
+        (table.assign(level=np.tile(np.repeat(np.arange(25.0), 4), 8) + 9.0 * event), False),
+        (table.assign(level=level.round(0) + 2.0 * event).sort_values(["event", "level"]), False),
+    ):
+        found = mmd_test(some, by="event", columns="level")
+        assert any(told in text for text in found.warnings) == known
 
 
 def shuffled(table, seed=0):

@@ -30,7 +30,7 @@ from kerntest.data.diagnostics.misleading import (
     identifies_rows,
     left_out_with,
 )
-from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, sorting
+from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, most_follow, sorting
 from kerntest.data.facts import counts_rows
 from kerntest.data.table import Column
 from kerntest.errors import either, listed, option
@@ -102,26 +102,29 @@ def _rows_of_series(
     read: Sequence[Table], tables: Sequence[Table], whole: Sequence[Table], same: Callable[[str], str] | None
 ) -> Iterator[str]:
     """Yield a warning where neighbouring rows of a table, or of the whole of which both are groups, are alike in time."""
+    table, sizes = read[0].whole, [one.n_rows for one in tables]
     looked = [list(zip(tables, whole, strict=True))]
-    if (table := read[0].whole) is not None and table is read[1].whole:
-        # Of groups of one table the whole follows time, or else each.
+    # Rows of groups of one table stand in long stretches, or change from one to another.
+    changes = np.count_nonzero(np.diff(np.repeat([0, 1], sizes)[np.argsort(numbers_of(tables))])) * (same is not None)
+    short = changes * LONG_STRETCH > 2 * min(sizes)
+    if table is not None and table is read[1].whole:
+        # Of these the whole follows time, or else each.
         looked.insert(0, [(table.select([name for name in tables[0].names if name in table.names]), table)])
     for some in looked:
-        in_order = [(one, of) for one, of in some if in_time(of)]
-        alike = [(names[0], one.name) for one, of in in_order if (names := alike_neighbours(_not_numbering(one), of))]
+        in_order = [(one, of, alike_neighbours(_not_numbering(one), of)) for one, of in some if in_time(of)]
+        if not in_order and not short and (same is None or len(some) == 1):
+            # Nothing tells the time, and both follow it.
+            in_order = [(one, of, most_follow(_not_numbering(one), of, wandering=True)) for one, of in some]
+            in_order *= all(names for _, _, names in in_order)
+        alike = [(names[0], one.name) for one, _, names in in_order if names]
         if alike:
-            dates = (one for _, of in in_order for one in in_time(of) if one.kind == "date")
+            dates = (one for _, of, _ in in_order for one in in_time(of) if one.kind == "date")
             such = next(
                 (f", as {longer_than_steps(one)} of {one.name!r}," for one in dates),
                 ", differently in each file," * (same is None),
             )
-            told, way = f"number stretches of rows{such} in a column 'stretch'", ""
-            if same is not None:
-                # Stretches of one group are long, and begin and end.
-                sizes = [one.n_rows for one in tables]
-                group = np.repeat([0, 1], sizes)[np.argsort(numbers_of(tables))]
-                way = same("stretch") if np.count_nonzero(np.diff(group)) * LONG_STRETCH > 2 * min(sizes) else ""
-            way_out = f"{told}: {way or option('cluster', ['stretch'])} relabels them together"
+            way = (same("stretch") if same is not None and short else "") or option("cluster", ["stretch"])
+            way_out = f"number stretches of rows{such} in a column 'stretch': {way} relabels them together"
             where = f" of {listed([one for _, one in alike])}"
             yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
 

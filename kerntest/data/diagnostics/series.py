@@ -24,8 +24,12 @@ SERIAL_ERRORS, IN_TIME = 6.0, 3.5
 FEWEST_ROWS_IN_SERIES, FEWEST_IN_TIME = 30, 15
 # and beyond any order in which a table is sorted from so many of the local one, or where there are many rows from that.
 LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
+# Where no column tells the time, what follows it has a local one above this.
+STRONG = 0.5
 # Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
+# What has so many more steps in one direction than in the other, of all, does not wander.
+ONE_WAY = 0.4
 # The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
 UNIT_ROOT = -2.57
 # So many steps of a series of years have one gap at most.
@@ -52,6 +56,27 @@ def alike_neighbours(
         for column, values in runs
         if counts_rows(values) or (_locally_alike(values, local) and (column.name not in sorts or _comes_back(values)))
     ]
+
+
+def most_follow(
+    columns: Sequence[Column], table: Table, local: float = STRONG, *, wandering: bool = False
+) -> list[str]:
+    """Return the names of the columns that neighbouring rows have alike, by far, if these are half of the numbers at least.
+
+    If they are to be `wandering`, orders and designs do not count.
+    """
+    numbers = [one for one in columns if not one.is_category]
+    alike = alike_neighbours([one for one in numbers if not wandering or _wanders(one)], table, local=local)
+    return alike if 2 * len(alike) >= len(numbers) else []
+
+
+def _wanders(column: Column) -> bool:
+    """Say whether numbers go up and down, through many values: those of an order with ties, or a design, go one way and jump back."""
+    values = column.values[~column.missing]
+    steps = np.sign(np.diff(values))
+    return abs(float(steps.sum())) <= ONE_WAY * np.count_nonzero(steps) and (
+        len(np.unique(values, return_counts=True)[0]) >= FEWEST_IN_ORDER
+    )
 
 
 def _comes_back(values: Values) -> bool:

@@ -19,9 +19,11 @@ from kerntest.data.diagnostics.series import (
     LEAST_LOCAL,
     LONG_STRETCH,
     SERIAL_ERRORS,
+    STRONG,
     alike_neighbours,
     are_years,
     in_time,
+    most_follow,
 )
 from kerntest.data.facts import FEWEST_ROWS, counts_rows, explained_share, scaled
 from kerntest.data.missing import in_tables
@@ -43,8 +45,6 @@ UNEXPLAINED = 1e-3
 FEWEST_OF_CLASS, MISPLACED = 5, 0.01
 # Numbers of rows have fewer than so many between two of them.
 SPARSE = 100
-# Where no column tells the time, a target follows it by a local serial correlation above this.
-STRONG = 0.5
 # What --cluster does.
 TOGETHER = "keeps them together in test parts and folds"
 
@@ -157,12 +157,10 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
 
 def _follows_time(target: Column, table: Table, learned: Sequence[Column]) -> bool:
     """Say whether neighbouring rows are alike in a target, nearer or of the same level oftener, in time or by half of the columns."""
-    timed, numbers = bool(in_time(table)), [one for one in learned if not one.is_category and one.name != target.name]
-    if not timed:
-        # What they are learned from follows time as the target does, and one of the two by far.
-        alike = alike_neighbours(numbers, table, local=STRONG if target.is_category else LEAST_LOCAL)
-        if not alike or 2 * len(alike) < len(numbers):
-            return False
+    timed, others = bool(in_time(table)), [one for one in learned if one.name != target.name]
+    # What they are learned from follows time as the target does, and one of the two by far.
+    if not timed and not most_follow(others, table, STRONG if target.is_category else LEAST_LOCAL):
+        return False
     if not target.is_category:
         return bool(alike_neighbours([target], table, local=LEAST_LOCAL if timed else STRONG))
     levels = target.values[~target.missing]
