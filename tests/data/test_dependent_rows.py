@@ -362,6 +362,22 @@ def test_groups_of_a_series_that_nothing_dates_are_told_where_their_rows_stand_t
         assert any(told in text for text in found.warnings) == known
 
 
+def test_classes_that_stand_in_long_stretches_of_a_series_are_told_but_not_in_a_sorted_table():
+    rng = np.random.default_rng(6)
+    level = signal.lfilter([1.0], [1.0, -0.9], rng.normal(size=800))
+    table = pd.DataFrame({"level": level, "event": np.where((np.arange(800) // 200) == 1, "yes", "no")})
+    for some, known in (
+        (table, True),
+        (table.assign(event=1 * (table.event == "yes")), True),
+        (shuffled(table).sort_values("event", kind="stable"), False),
+        (table.sort_values("event", kind="stable"), False),
+        (table.sort_values(["event", "level"]), False),
+        (table.assign(level=np.tile(np.repeat(np.arange(25.0), 4), 8)), False),
+    ):
+        told = train_svm(some, "event", test_fraction=0.3).warnings
+        assert any("neighbouring rows are alike in 'event'" in text for text in told) == known
+
+
 def shuffled(table, seed=0):
     """The same rows in no order."""
     return table.sample(frac=1.0, random_state=seed).reset_index(drop=True)

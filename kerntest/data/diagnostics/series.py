@@ -73,10 +73,9 @@ def most_follow(
 def _wanders(column: Column) -> bool:
     """Say whether numbers go up and down, through many values: those of an order with ties, or a design, go one way and jump back."""
     values = column.values[~column.missing]
-    steps = np.sign(np.diff(values))
-    return abs(float(steps.sum())) <= ONE_WAY * np.count_nonzero(steps) and (
-        len(np.unique(values, return_counts=True)[0]) >= FEWEST_IN_ORDER
-    )
+    steps = np.sign(np.diff(values)).astype(np.intp)
+    many = len(np.unique(values, return_counts=True)[0]) >= FEWEST_IN_ORDER
+    return many and abs(int(steps.sum())) <= ONE_WAY * int(np.count_nonzero(steps))
 
 
 def _comes_back(values: Values) -> bool:

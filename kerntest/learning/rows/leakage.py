@@ -114,7 +114,7 @@ def _in_clusters(held: Labelled, known: Column) -> Labelled:
     return replace(held, clusters=clusters, warnings=warnings)
 
 
-def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
+def told_of_time(learned: Labelled, held: Labelled | None, *, by_class: bool) -> Iterator[str]:
     """Yield a warning about columns that tell the time of rows in their order, and of others to judge by if these are given.
 
     Rows between others in time are easier than those to come, which only rows later than all others stand for.
@@ -136,7 +136,7 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
     )
     # Nor is it known of others to judge by that they are not later.
     follow = () if cases or held is not None else learned.shown.columns
-    if alone and _follows_time(learned.read[named[0]], learned.read, follow):
+    if alone and _follows_time(learned.read[named[0]], learned.read, follow, by_class=by_class):
         yield (
             f"neighbouring rows are alike in {named[0]!r}: if the rows are a series in time, the "
             "rows to judge by lie among those that are learned from, and rows to come are harder to predict; to judge by such, "
@@ -155,22 +155,31 @@ def told_of_time(learned: Labelled, held: Labelled | None) -> Iterator[str]:
         )
 
 
-def _follows_time(target: Column, table: Table, learned: Sequence[Column]) -> bool:
+def _follows_time(target: Column, table: Table, learned: Sequence[Column], *, by_class: bool) -> bool:
     """Say whether neighbouring rows are alike in a target, nearer or of the same level oftener, in time or by half of the columns."""
     timed, others = bool(in_time(table)), [one for one in learned if one.name != target.name]
     # What they are learned from follows time as the target does, and one of the two by far.
-    if not timed and not most_follow(others, table, STRONG if target.is_category else LEAST_LOCAL):
+    if not timed and not most_follow(others, table, STRONG if by_class else LEAST_LOCAL):
         return False
-    if not target.is_category:
+    if not by_class:
         return bool(alike_neighbours([target], table, local=LEAST_LOCAL if timed else STRONG))
     levels = target.values[~target.missing]
     _, counts = np.unique(levels, return_counts=True)
     # Two rows have the same level with probability q.
     n, q = len(levels), float(np.sum((counts / max(len(levels), 1)) ** 2))
     same, errors = np.count_nonzero(levels[1:] == levels[:-1]), IN_TIME if timed else SERIAL_ERRORS
-    # Of a table that is sorted by them, or by groups, levels stand in long stretches.
-    sorts = not timed and (n - same) * LONG_STRETCH < n
-    return n >= FEWEST_IN_TIME and q < 1.0 and not sorts and bool(same > n * q + errors * math.sqrt(n * q * (1.0 - q)))
+    alike = n >= FEWEST_IN_TIME and q < 1.0 and bool(same > n * q + errors * math.sqrt(n * q * (1.0 - q)))
+    if timed or not alike or not _in_stretches(levels):
+        return alike
+    # Of a table that is sorted by them, each level stands in one place; within groups, these stand in stretches, too.
+    grouped = any(_in_stretches(one.values) for one in table.columns if one.name != target.name)
+    return bool(n - 1 - same >= len(counts) and not grouped and most_follow(others, table, wandering=True))
+
+
+def _in_stretches(values: Array) -> bool:
+    """Say whether equal values, but not all, stand together in long stretches."""
+    changes = int(np.count_nonzero(values[1:] != values[:-1]))
+    return 0 < changes * LONG_STRETCH <= len(values)
 
 
 def told_of_series(read: Table, sides: Sequence[Sequence[str]], meaning: str) -> Iterator[str]:
