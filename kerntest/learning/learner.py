@@ -390,8 +390,9 @@ def train(
     if learner.JUDGED:
         labelled = guarded(labelled, by_class=learner.classifies)
     others = None if test is None else told_of_shared(labelled, read_like(test, labelled, reading))
-    in_time = told_of_time(labelled, others, by_class=learner.classifies)
-    labelled = replace(labelled, warnings=(*labelled.warnings, *in_time))
+    labelled = replace(
+        labelled, warnings=(*labelled.warnings, *told_of_time(labelled, others, by_class=learner.classifies))
+    )
     learned, tested = labelled, others
     if test_fraction is not None:
         learned, tested = _parted(labelled, test_fraction, options.seed, by_class=learner.classifies)
