@@ -98,6 +98,37 @@ def test_rows_that_follow_one_another(kind):
     assert ("neighbouring" in found) == ("time_series=True" in found) == (told is not None)
 
 
+def autoregressive(rng, n, coefficient):
+    """A stationary series of n values with variance 1."""
+    values = np.zeros(n + 200)
+    for t, shock in enumerate(rng.normal(size=n + 199)):
+        values[t + 1] = coefficient * values[t] + shock
+    return values[200:] / values[200:].std()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_times_of_large_and_of_small_values_follow_one_another(seed):
+    rng = np.random.default_rng(seed)
+    level, size, other = (autoregressive(rng, 800, 0.97) for _ in range(3))
+    size, other = (np.exp(0.7 * one) * rng.normal(size=800) for one in (size, other))
+    options = {"null": "moments", "alpha": 0.999}
+    # Where one side is a series by far.
+    for x, y in ((level, size), (size, level)):
+        assert "neighbouring rows are alike in 'x1', 'y1'" in warnings_of(x, y, **options)
+    assert "neighbouring" not in warnings_of(level, rng.permutation(size), **options)
+    # An order with ties is none.
+    order = np.sort(level.round(1))
+    assert "neighbouring" not in warnings_of(
+        order + 0.5 * rng.normal(size=800), np.exp(order) * rng.normal(size=800), **options
+    )
+    # Where a column tells the time.
+    table = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=800), "x": size, "y": other})
+    options |= {"x_columns": "x", "y_columns": "y"}
+    assert "neighbouring rows are alike in 'x', 'y'" in warnings_of(table, **options)
+    assert "neighbouring" not in warnings_of(table.drop(columns="day"), **options)
+    assert "neighbouring" not in warnings_of(table.assign(y=rng.permutation(other)), **options)
+
+
 def test_independent_rows_are_rarely_taken_for_series():
     rng = np.random.default_rng(5)
     for _ in range(50):

@@ -30,7 +30,7 @@ from kerntest.data.diagnostics.misleading import (
     identifies_rows,
     left_out_with,
 )
-from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, most_follow, sorting
+from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, most_follow, sorting, wanders
 from kerntest.data.facts import counts_rows
 from kerntest.data.table import Column
 from kerntest.errors import either, listed, option
@@ -209,9 +209,23 @@ def order_warnings(
         columns = [column for side, _ in sides for column in side.columns]
         in_place = alike_in_place(sides[0][1], columns, [pair])
         told = [in_place_warning(*one, lambda name: option("cluster", [name])) for one in islice(in_place, 1)]
+        if not told and (named := _beside_series(sides, rows)):
+            told = [series_warning(named, f"{option('time-series', True)} tests series")]
     elif sides[0][1] is sides[1][1]:
         told = [*balanced(sides[0][0], sides[1][0], sides[0][1])]
     return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
+
+
+def _beside_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] | None) -> list[str]:
+    """Return one column of each side where one follows time by far, and the other in how large it is, or a little; else none."""
+    for own, other in (sides, sides[::-1]):
+        some = [(side, read if rows is None else read.take(rows)) for side, read in (own, other)]
+        far, near = ([of[one.name] for one in side.columns] for side, of in some)
+        if alike := most_follow(far, some[0][1], wandering=True):
+            beside = alike_neighbours(list(filter(wanders, near)), some[1][1], timed=True)
+            if beside:
+                return sorted((alike[0], beside[0]), key=[*sides[0][0].names, *sides[1][0].names].index)
+    return []
 
 
 def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], table: Table) -> Iterator[str]:
@@ -229,6 +243,8 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
         if cases.inflate([x], [y]) and not _is_series(cases, table, (x, y))
     )
     series = {*alike_neighbours(columns, table)} if found else set[str]()
+    if found and most_follow(columns, table, wandering=True):
+        series |= {*alike_neighbours(list(filter(wanders, columns)), table, timed=True)}
     in_series = [pair for pair in found if {*pair} <= series]
     # What only rises, such as the time, is no series to test.
     rising = {column.name for column in columns if not column.is_category and runs(column)}

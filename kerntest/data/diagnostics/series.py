@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,25 +37,39 @@ FEW_GAPS = 8
 
 
 def alike_neighbours(
-    columns: Sequence[Column], table: Table, rows: NDArray[np.intp] | None = None, *, local: float = LEAST_LOCAL
+    columns: Sequence[Column],
+    table: Table,
+    rows: NDArray[np.intp] | None = None,
+    *,
+    local: float = LEAST_LOCAL,
+    timed: bool = False,
 ) -> list[str]:
-    """Return the names of the columns, of a table or of some of its rows, that neighbouring rows have alike.
+    """Return the names of the columns that neighbouring rows have alike, of a table or of some of its rows.
 
     A table that is sorted, by a group or by numbers, is no series: there a value is as far from the next one as from the
-    one after it. In a series it is nearer. A column that says the time settles the question.
+    one after it. In a series it is nearer. A column that says the time, or else what makes rows `timed`, settles the question;
+    then neighbours may also be as far from the median, as in times of large changes and of small ones.
     """
     found = [(column, column.values[~column.missing if rows is None else rows]) for column in columns]
-    timed = bool(in_time(table))
-    least = (IN_TIME, FEWEST_IN_TIME) if timed else (SERIAL_ERRORS, FEWEST_ROWS_IN_SERIES)
+    if timed or in_time(table):
+        return [column.name for column, values in found if not column.is_category and _follow(values)]
+    least = SERIAL_ERRORS, FEWEST_ROWS_IN_SERIES
     runs = [(column, values) for column, values in found if not column.is_category and runs_in_order(values, *least)]
-    if timed or not runs:
-        return [column.name for column, _ in runs]
+    if not runs:
+        return []
     sorts = sorting(table)
     return [
         column.name
         for column, values in runs
         if counts_rows(values) or (_locally_alike(values, local) and (column.name not in sorts or _comes_back(values)))
     ]
+
+
+def _follow(values: Values) -> bool:
+    """Say whether numbers are correlated from row to row in time, or their distances from the median."""
+    if len(values) < FEWEST_IN_TIME:
+        return False
+    return any(runs_in_order(some, IN_TIME) for some in (values, np.abs(values - np.median(values))))
 
 
 def most_follow(
@@ -66,16 +80,16 @@ def most_follow(
     If they are to be `wandering`, orders and designs do not count.
     """
     numbers = [one for one in columns if not one.is_category]
-    alike = alike_neighbours([one for one in numbers if not wandering or _wanders(one)], table, local=local)
+    alike = alike_neighbours([one for one in numbers if not wandering or wanders(one)], table, local=local)
     return alike if 2 * len(alike) >= len(numbers) else []
 
 
-def _wanders(column: Column) -> bool:
+def wanders(column: Column) -> bool:
     """Say whether numbers go up and down, through many values: those of an order with ties, or a design, go one way and jump back."""
     values = column.values[~column.missing]
     steps = np.sign(np.diff(values)).astype(np.intp)
     many = len(np.unique(values, return_counts=True)[0]) >= FEWEST_IN_ORDER
-    return many and abs(int(steps.sum())) <= ONE_WAY * int(np.count_nonzero(steps))
+    return column.kind == "number" and many and abs(int(steps.sum())) <= ONE_WAY * int(np.count_nonzero(steps))
 
 
 def _comes_back(values: Values) -> bool:
@@ -119,7 +133,7 @@ def in_time(table: Table) -> list[Column]:
     return [column for column in table.columns if _is_plain(column) and _is_time(column)]
 
 
-def runs_in_order(values: NDArray[np.float64], errors: float, rows: int) -> bool:
+def runs_in_order(values: NDArray[Any], errors: float, rows: int = FEWEST_IN_TIME) -> bool:
     """Say whether numbers of so many rows are correlated from row to row by so many standard errors, or count the rows."""
     if len(values) < rows:
         return False
