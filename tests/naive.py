@@ -245,6 +245,29 @@ def hsic_effect(K, L):
     return math.sqrt(max(matrix_inner(A, B) / scale, 0.0)) if scale else 0.0
 
 
+def effect_between(K, labels):
+    """Return sqrt(max(r, 0)), r = HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)) for a row that is of each of k groups as probably.
+
+    L_ij = 1 where i and j are of one group. HSIC(K, L) is the mean MMD_u^2 of two groups, (k - 1) / 2 k^2 times; HSIC(K, K) the
+    mean of K_ij^2 - 2 K_ij K_iq + K_ij K_qr over different rows, each as heavy as its group has few.
+    """
+    n, k = len(K), len(set(labels))
+    w = [1.0 / labels.count(one) for one in labels]
+
+    def mean(number, of):
+        found = [(math.prod(w[i] for i in rows), of(*rows)) for rows in itertools.permutations(range(n), number)]
+        return sum(weight * value for weight, value in found) / sum(weight for weight, _ in found)
+
+    square = mean(2, lambda i, j: K[i][j] ** 2) - 2.0 * mean(3, lambda i, j, q: K[i][j] * K[i][q])
+    square += mean(4, lambda i, j, q, r: K[i][j] * K[q][r])
+    distances = []
+    for g, h in itertools.combinations(sorted(set(labels)), 2):
+        rows = [i for i in range(n) if labels[i] in (g, h)]
+        distances.append(mmd2_unbiased([[K[i][j] for j in rows] for i in rows], [int(labels[i] == g) for i in rows]))
+    r = sum(distances) / k**3 / math.sqrt(max(square, 0.0) * (k - 1) / k**2) if square > 0 else 0.0
+    return math.sqrt(min(max(r, 0.0), 1.0))
+
+
 def hsic_gamma_moments(K, L):
     """Return mean and variance of HSIC_b under independence for unit diagonals (Gretton et al. 2008, eq. 9, theorem 4)."""
     n, rows = len(K), range(len(K))

@@ -21,7 +21,7 @@ from kerntest.engines.engine import Engine, enough_for, one_blas_thread
 from kerntest.kernels.base import DensePairs
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
-from kerntest.matrices.passes import sum_tiles, sweep
+from kerntest.matrices.passes import sum_tiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Effect(NamedTuple):
     """What kernels measure: both estimates of HSIC or MMD^2 (the unbiased one may be negative), and the effect size.
 
     That is sqrt(max(r, 0)), r = <A, B> / sqrt(<A, A> <B, B>) with both matrices U-centred: a correlation between the two
-    matrices, corrected for chance. Of two samples also the variance of the unbiased estimate by its first-order term (nan
+    matrices, corrected for chance; of samples, of a row that is of each of them as probably. Of two samples also the variance of the unbiased estimate by its first-order term (nan
     where a sample, or a stratum of it, is one unit), and the witness function mean_x k(z, x) - mean_y k(z, y) at every row
     z, the row itself left out: positive where X is denser.
     """
@@ -208,9 +208,9 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine, 
         return _within_strata(kernel, points, labels, engine, design)
     in_x = labels == 1
     n_x, n_y = int(in_x.sum()), int((~in_x).sum())
-    product, total_square = _swept(kernel, points, np.column_stack([in_x, np.ones(n_x + n_y)]), engine)
-    to_x, to_all = product.T
-    to_y, diagonal = to_all - to_x, kernel.diagonal(points)
+    sums = _swept(kernel, points, 1 - labels.astype(np.intp), 2, engine)
+    (to_x, to_y), diagonal = sums.to_groups.T, kernel.diagonal(points)
+    to_all = to_x + to_y
     unbiased, biased = (
         label.factor * float(label.inner((to_x + own)[in_x].sum(), (to_all + own)[in_x].sum(), (to_all + own).sum()))
         for label, own in ((LabelMatrix(n_x, n_y, "unbiased"), 0.0), (LabelMatrix(n_x, n_y, "biased"), diagonal))
@@ -220,8 +220,7 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine, 
     # The witness function at each row, left out of its own mean: its spread within each sample drives the error.
     witness = np.where(in_x, to_x / (n_x - 1) - to_y / n_y, to_x / n_x - to_y / (n_y - 1))
     variance = 4.0 * float(witness[in_x].var(ddof=1) / n_x + witness[~in_x].var(ddof=1) / n_y)
-    effect = _label_effect(LabelMatrix(n_x, n_y, "unbiased"), unbiased, total_square, to_all @ to_all, to_all.sum())
-    return Effect(unbiased, biased, effect, variance, witness)
+    return Effect(unbiased, biased, sums.effect(unbiased), variance, witness)
 
 
 def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engine, design: Design) -> Effect:
@@ -229,8 +228,8 @@ def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engin
     cells = 2 * design.strata + labels
     count = 2 * int(design.strata.max()) + 2
     member, diagonal = np.eye(count)[cells], kernel.diagonal(points)
-    product, total_square = _swept(kernel, points, member, engine)
-    counts = member.sum(axis=0)
+    by_cell = _swept(kernel, points, cells, count, engine)
+    product, counts = by_cell.to_groups, member.sum(axis=0)
     n_y, n_x = counts.reshape(-1, 2).T
     shares = n_x * n_y / (n_x + n_y)
     shares /= shares.sum()
@@ -252,8 +251,8 @@ def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engin
     centred = (signed / counts * freedom)[cells] * (witness - (member.T @ witness / counts)[cells])
     spread = 4.0 * float(np.square(np.bincount(design.units, weights=centred)).sum())
     variance = spread if units.min() > 1 else math.nan
-    label, to_all = LabelMatrix(int(n_x.sum()), int(n_y.sum()), "unbiased"), product.sum(axis=1)
-    effect = _label_effect(label, unbiased, total_square, to_all @ to_all, to_all.sum())
+    # Rows of Y have the even cells.
+    effect = by_cell.merged(np.arange(count) % 2).effect(unbiased)
     return Effect(unbiased, biased, effect, variance, witness)
 
 
@@ -290,10 +289,53 @@ def unit_sums(
     return found
 
 
-def _label_effect(label: LabelMatrix, unbiased: float, squares: float, squared_rows: float, total: float) -> float:
-    """Return the effect size of two samples, from sums over K without its diagonal: of squares, squared row sums, entries."""
-    norm = centred_inner(squares, squared_rows, total**2, label.n_x + label.n_y, hollow=True)
-    return effect_size(unbiased / label.factor, float(norm), label.squared_norm)
+class SumsOfGroups(NamedTuple):
+    """Sums of a kernel without its diagonal over the rows of k groups: of each row, shape (n, k), and of its squares by groups.
+
+    `rows` says how many rows of each group a row stands for, shape (n, k).
+    """
+
+    rows: Array
+    to_groups: Array
+    squares: Array
+
+    @classmethod
+    def of_factor(cls, G: Array, diagonal: Array, codes: NDArray[np.intp], count: int) -> SumsOfGroups:
+        """Return those of G G' with this diagonal; the codes say which group each row is of."""
+        member = np.eye(count)[codes]
+        grams = np.stack([(G[codes == g].T @ G[codes == g]).ravel() for g in range(count)])
+        squares = grams @ grams.T - np.diag(member.T @ diagonal**2)
+        return cls(member, G @ (G.T @ member) - diagonal[:, None] * member, squares)
+
+    def merged(self, into: NDArray[np.intp]) -> SumsOfGroups:
+        """Return the sums of fewer groups; `into` says of each the number of that which it is a part of."""
+        member = np.eye(int(into.max()) + 1)[into]
+        return SumsOfGroups(self.rows @ member, self.to_groups @ member, member.T @ self.squares @ member)
+
+    def effect(self, *distances: float) -> float:
+        """Return the effect size of groups, from MMD^2 of every two.
+
+        That is sqrt(max(r, 0)), r = HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)), where L says which rows are of one group, of a row
+        that is of each group with probability 1 / k: so it does not depend on how many rows each has.
+
+            HSIC(K, L) = sum_{g<h} MMD^2(g, h) / k^3,    HSIC(L, L) = (k - 1) / k^2
+
+        HSIC(K, K) is the mean of K_ij^2 - 2 K_ij K_il + K_ij K_lm over different rows, of weights w (Song et al. 2012, eq. 4).
+        """
+        counts = self.rows.sum(axis=0)
+        k, w = len(counts), 1.0 / (len(counts) * counts)
+        p2, p3, p4 = (float(counts @ w**power) for power in (2, 3, 4))
+        along, square = (
+            self.to_groups @ w,
+            [float(one @ self.squares @ other) for one, other in ((w, w), (w, w**2), (w**2, w**2))],
+        )
+        sums = [float(self.rows @ w**power @ along**times) for power, times in ((1, 1), (1, 2), (2, 2))]
+        pairs = square[0] / (1.0 - p2)
+        triples = (sums[1] - square[1]) / (1.0 - 3.0 * p2 + 2.0 * p3)
+        quadruples = sums[0] ** 2 - 4.0 * sums[2] + 2.0 * square[2]
+        quadruples /= 1.0 - 6.0 * p2 + 8.0 * p3 + 3.0 * p2**2 - 6.0 * p4
+        norm = pairs - 2.0 * triples + quadruples
+        return effect_size(sum(distances) / k**3, norm, (k - 1.0) / k**2)
 
 
 def effect_of_levels(K: Array | None, counts_x: Array, counts_y: Array) -> float:
@@ -301,25 +343,35 @@ def effect_of_levels(K: Array | None, counts_x: Array, counts_y: Array) -> float
 
     K is a kernel between the different rows, with k(x, x) = 1; None for delta, whose matrix has ones on its diagonal only.
     """
-    counts = counts_x + counts_y
-    n_x, n_y = int(counts_x.sum()), int(counts_y.sum())
-    to_x, to_all = (counts_x, counts - 1.0) if K is None else (K @ counts_x, K @ counts - 1.0)
-    squares = counts if K is None else np.square(K) @ counts
-    label, total = LabelMatrix(n_x, n_y, "unbiased"), float(counts @ to_all)
-    unbiased = label.factor * float(label.inner(counts_x @ to_x - n_x, counts_x @ to_all, total))
-    return _label_effect(label, unbiased, float(counts @ squares) - n_x - n_y, float(counts @ to_all**2), total)
+    # Each row of X and of Y by itself, as the sums leave it out.
+    counts = np.concatenate([counts_x, counts_y])
+    rows = np.zeros((len(counts), 2))
+    rows[: len(counts_x), 0], rows[len(counts_x) :, 1] = counts_x, counts_y
+    held = np.column_stack([counts_x, counts_y])
+    to, squares = (held, held) if K is None else (K @ held, np.square(K) @ held)
+    own = np.repeat(np.eye(2), len(counts_x), axis=0)
+    sums = SumsOfGroups(rows, np.tile(to, (2, 1)) - own, held.T @ squares - np.diag(held.sum(axis=0)))
+    within, between = (rows.T @ sums.to_groups).diagonal(), float(held[:, 0] @ to[:, 1])
+    n_x, n_y = rows.sum(axis=0)
+    unbiased = within[0] / (n_x * (n_x - 1)) + within[1] / (n_y * (n_y - 1)) - 2.0 * between / (n_x * n_y)
+    return sums.effect(float(unbiased))
 
 
-def _swept(kernel: Kernel, points: Points, vectors: Array, engine: Engine) -> tuple[Array, float]:
-    """Return the product of the kernel matrix without its diagonal with some vectors, and the sum of its squares."""
+def _swept(kernel: Kernel, points: Points, codes: NDArray[np.intp], count: int, engine: Engine) -> SumsOfGroups:
+    """Return the sums of a kernel matrix over groups that the codes name."""
+    member = np.eye(count)[codes]
     # For so small products more threads only wait.
     with one_blas_thread():
         factor = low_rank_factor(kernel, points) if len(points) > FEW_ROWS else None
         if factor is not None:
-            G, own = factor.columns, factor.diagonal
-            return G @ (G.T @ vectors) - own[:, None] * vectors, float(np.square(G.T @ G).sum()) - float(own @ own)
-    swept = sweep(kernel, points, vectors, engine)
-    return swept.product, swept.total_square
+            return SumsOfGroups.of_factor(factor.columns, factor.diagonal, codes, count)
+
+    def both(K: Array) -> tuple[list[Array], list[Any]]:
+        return [K, K * K], [0.0]
+
+    engine = enough_for(engine, len(points) ** 2 / 2)
+    (to_groups, squared), _ = sum_tiles([(kernel, points, None)], both, [member, member], engine)
+    return SumsOfGroups(member, to_groups, member.T @ squared)
 
 
 # A kernel and several groups
@@ -356,17 +408,12 @@ def group_factor(counts: NDArray[np.intp], *, hollow: bool) -> float:
 
 def between_groups(kernel: Kernel, points: Points, codes: NDArray[np.intp], engine: Engine) -> GroupEffects:
     """Return how far k groups are apart: `codes` from 0 say which a row is in. Cost: O(n^2 (p + k) / 2) time, O(n k) memory."""
-
-    def both(K: Array) -> tuple[list[Array], list[Any]]:
-        return [K, np.square(K)], [0.0]
-
     counts = np.bincount(codes)
-    n, n_g, member = len(codes), counts.astype(np.float64), np.eye(len(counts))[codes]
-    (to_groups, squared), _ = sum_tiles([(kernel, points, None)], both, [member, member], enough_for(engine, n**2 / 2))
-    sums, squares = member.T @ to_groups, member.T @ squared
+    n_g, member = counts.astype(np.float64), np.eye(len(counts))[codes]
+    by_group = _swept(kernel, points, codes, len(counts), engine)
+    to_groups, squares = by_group.to_groups, by_group.squares
+    sums = member.T @ to_groups
     own = np.diag(member.T @ kernel.diagonal(points))
-    # Of the rows of group g, the products of their sums over groups a and b.
-    crossed = np.einsum("ig,ia,ib->gab", member, to_groups, to_groups, optimize=True)
     pairs = np.outer(n_g, n_g)
     means = [sums / (pairs - np.diag(n_g)), (sums + own) / pairs]
     unbiased, biased = (np.add.outer(np.diag(mean), np.diag(mean)) - 2.0 * mean for mean in means)
@@ -374,14 +421,10 @@ def between_groups(kernel: Kernel, points: Points, codes: NDArray[np.intp], engi
         biased = np.maximum(biased, 0.0)  # but for rounding it is
     sizes = np.zeros_like(sums)
     for g, h in combinations(range(len(counts)), 2):
-        two = np.ix_([g, h], [g, h])
-        label = LabelMatrix(int(counts[g]), int(counts[h]), "unbiased")
-        squared_rows = float(crossed[np.ix_([g, h], [g, h], [g, h])].sum())
-        found = float(squares[two].sum()), squared_rows, float(sums[two].sum())
-        sizes[g, h] = sizes[h, g] = _label_effect(label, float(unbiased[g, h]), *found)
+        rows, two = np.isin(codes, (g, h)), [g, h]
+        of_two = SumsOfGroups(member[rows][:, two], to_groups[rows][:, two], squares[np.ix_(two, two)])
+        sizes[g, h] = sizes[h, g] = of_two.effect(float(unbiased[g, h]))
     weights = np.triu(pairs, 1) / np.triu(pairs, 1).sum()
     mean = float((weights * unbiased).sum())
-    norm = centred_inner(squares.sum(), np.square(to_groups.sum(axis=1)).sum(), sums.sum() ** 2, n, hollow=True)
-    label_norm = centred_inner((n_g / (n_g - 1.0)).sum(), float(n), float(n) ** 2, n, hollow=True)
-    effect = effect_size(mean / group_factor(counts, hollow=True), float(norm), float(label_norm))
+    effect = by_group.effect(float(np.triu(unbiased, 1).sum()))
     return GroupEffects(Effect(mean, float((weights * biased).sum()), effect), unbiased, biased, sizes)

@@ -26,7 +26,7 @@ from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
 from kerntest.inference.sizes.location import ShiftsOfColumns, smallest_shift
 from kerntest.inference.sizes.margins import Asked, Errors, Law
-from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, effect_size
+from kerntest.inference.statistic import Effect, LabelMatrix, SumsOfGroups, centred_inner
 from kerntest.kernels import elementary
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.counting import work_of_values
@@ -243,8 +243,15 @@ class Blocked:
     c = 2 sum_a <m, S_a> ((n_x - n_a) / P_x - 1/n_x) over the blocks of X and the same for Y: 0 for blocks of one size.
     """
 
-    def __init__(self, features: FeatureMap, sums: Array, blocks: Sequence[Blocks], sample: Points) -> None:
-        self.features, self.sample = features, sample
+    def __init__(
+        self,
+        features: FeatureMap,
+        sums: Array,
+        blocks: Sequence[Blocks],
+        sample: Points,
+        sample_of_each: Sequence[Points],
+    ) -> None:
+        self.features, self.sample, self.sample_of_each = features, sample, sample_of_each
         sums = sums @ features.projection if len(features.landmarks) else sums
         self.sizes = np.concatenate([each.sizes for each in blocks])
         self.mean = sums.sum(axis=0) / self.sizes.sum()
@@ -344,9 +351,9 @@ class Blocked:
         The variance is that of `discrepancy`, from the spread of the witness function between the blocks of a file.
         """
         unbiased, biased = (float(self.estimates(one, self.labels[None])[0]) for one in ("unbiased", "biased"))
-        (n_x, n_y), n = self.n, sum(self.n)
-        label = LabelMatrix(n_x, n_y, "unbiased")
-        size = effect_size(unbiased / label.factor, self.moments[1] * n * (n - 3), label.squared_norm)
+        each = [self.features.of_block(some) for some in self.sample_of_each]
+        G, codes = np.concatenate(each), np.repeat([0, 1], [len(one) for one in each])
+        size = SumsOfGroups.of_factor(G, np.einsum("ir,ir->i", G, G), codes, 2).effect(unbiased)
         witness = self.means @ self.difference
         spread = sum(witness[self.free & side].var(ddof=1) / n for side, n in zip(self.sides, self.n, strict=True))
         return Effect(unbiased, biased, size, 4.0 * float(self.sizes[self.free][0]) * float(spread))
@@ -398,7 +405,7 @@ def mmd_by_features(
         sample, maps, sums = run.sample.points, work.features, run.sums(work)
     kernels = [one.kernel for one in maps]
     blocked = [
-        Blocked(one, np.concatenate([some[:, member] for some in sums]), blocks, sample)
+        Blocked(one, np.concatenate([some[:, member] for some in sums]), blocks, sample, run.sample_of_each)
         for member, one in enumerate(maps)
     ]
     judged = _permuted if options.null == "permutation" else _by_curve

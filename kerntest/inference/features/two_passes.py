@@ -230,7 +230,8 @@ class Survey(exact.RunOfTest):
     """A test by features from its options on: what a first pass over open inputs finds, and sums in a second.
 
     `rows` and `n` count the rows of each input, all and those without missing values; `left_out` are the columns that
-    cannot tell anything; `sample` are pooled rows, drawn uniformly and blind to the input they are in, in random order.
+    cannot tell anything; `sample` are pooled rows, drawn uniformly and blind to the input they are in, in random order, and
+    `sample_of_each` rows of each of two inputs.
     """
 
     def __init__(
@@ -319,9 +320,12 @@ class Survey(exact.RunOfTest):
             text for one in facts for text in lost_rows(one.name, one.rows - one.used, one.rows, one.missing, needed)
         ]
         misleading: list[str] = []
+        self.sample_of_each = [
+            points_of(self._filled(one.sample), scaling) for one in facts if one.sample is not None and len(facts) > 1
+        ]
         if len(facts) > 1:
             # Repeated rows as samples of each input show them, of the columns that are read.
-            sampled = [(one, points_of(self._filled(one.sample), scaling)) for one in facts if one.sample is not None]
+            sampled = zip(facts, self.sample_of_each, strict=True)
             rows = [(one.name, [*some.numeric.T, *some.codes.T], one.used) for one, some in sampled]
             misleading = list(two_sample_warnings(facts, scaling.names))
             # First rows tell of all where these can be different.
