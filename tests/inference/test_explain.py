@@ -246,3 +246,14 @@ def test_a_column_alone_is_tested_by_its_values_and_where_they_are_by_the_column
         kernel = effects["moved"].kernel
         own = mmd_test(x[["moved"]], y[["moved"]].dropna(), kernel=kernel, scale="none", permutations=50).effect_size
         assert_close(effects["moved"].effect_size, own)
+
+
+@pytest.mark.usefixtures("columns_alone")
+@pytest.mark.parametrize("there", [0, 1])
+def test_a_column_that_is_hardly_there_in_one_sample_has_no_effect_of_its_own(there):
+    rng = np.random.default_rng(3)
+    x, y = (pd.DataFrame(rng.normal(size=(60, 2)), columns=["gone", "same"]) for _ in range(2))
+    y.loc[there:, "gone"] = np.nan
+    effects = effects_of(x, y, missing="indicator", permutations=200)
+    assert effects["gone"].effect_size == 0.0
+    assert effects["gone missing"].p_value == 1 / 200

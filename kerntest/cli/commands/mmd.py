@@ -47,7 +47,8 @@ MANUAL = Manual(
     notes={
         "How to read the result": "The p-value is the chance of a difference at least this large if both files came "
         "from the same distribution. A small one (at most alpha) says that they differ; a large one does not prove "
-        "that they are equal. The effect size, from 0 to 1, says how much they differ, whatever the number of rows.",
+        "that they are equal. The effect size, from 0 to 1, says how much they differ, "
+        "as if as many rows came from each, whatever their number.",
         "Groups": "--by COLUMN compares the groups of rows that a column names. Two groups are what two files are. Of "
         "more, one exact p-value says whether they differ at all, and this is the one that a gate judges; then every two, "
         "or with --reference each and that one, are compared as two files with their rows would be, so that no third "

@@ -168,7 +168,8 @@ def _column_alone(
     clearest = first_of(z[:, 0], np.arange(len(z)))
     there = _there(sample, place)
     in_y, in_x = (np.bincount(codes[there & (sample.labels == side)], minlength=size).astype(float) for side in (0, 1))
-    effect = effect_of_levels(matrices[clearest], in_x, in_y)
+    # A column that has hardly any values in one sample has none to compare.
+    effect = effect_of_levels(matrices[clearest], in_x, in_y) if min(in_x.sum(), in_y.sum()) > 1 else 0.0
     if sample.design is not None:
         effect = discrepancy(kernels[clearest], points, sample.labels, Engine(1), sample.design).effect_size
     return str(kernels[clearest]), z.max(axis=0), effect
