@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from kerntest import __version__
-from kerntest.data.columns import match_names, split_patterns
+from kerntest.data.columns import match_names, split_patterns, units_differ
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table, in_arrow
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Points
+    from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.model_outputs import ModelColumns
     from kerntest.report.write import RowWriter
 
@@ -285,6 +286,7 @@ def _applied(
         # A column that is not there is told before any row is read.
         empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
         encoder.select(Table(reader.name, empty, 0, reader.format), name=columns.shown)
+        lost += _as_written_here(reader, encoder, columns.shown)
         engine = work.planned(reader, engine_of(threads))
         with open_rows(output) as writer:
             applied = work.run(reader, engine, writer, progress)
@@ -309,6 +311,24 @@ def _applied(
             "seconds": time.perf_counter() - started,
             **told,
         }
+
+
+def _as_written_here(reader: BlockReader, encoder: Encoder, shown: str) -> list[str]:
+    """Take numbers that were plain in training as the first rows write them, as test rows are read; return warnings of units."""
+    plain = [
+        Column(one.name, "number", np.empty(0)) for one in encoder.columns if one.kind == "number" and not one.written
+    ]
+    if not plain:
+        return []
+    try:
+        head = reader.head(()).select([one.name for one in plain])
+    except DataError:
+        # A row above may be the first that does not fit.
+        return []
+    reader.written = {one.name: one.written for one in head.columns if one.kind == "number" and one.written} | dict(
+        reader.written
+    )
+    return list(units_differ(Table(shown, tuple(plain), 0, reader.format), head))
 
 
 @dataclass(eq=False)

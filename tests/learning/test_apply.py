@@ -3,13 +3,16 @@
 import csv
 import io
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from command_line import modules_of, run_process
 from learning.files_to_apply import as_arrow, rows
 from pyarrow import parquet
+from tolerances import assert_close
 
 from kerntest import (
     SVM,
@@ -20,6 +23,7 @@ from kerntest import (
     inspect_model,
     predict_file,
     train_kpca,
+    train_ridge,
     train_svm,
     transform_file,
 )
@@ -471,3 +475,33 @@ def test_what_true_means_of_one_class_is_told_wherever_it_is_met(folder):
     assert f"prediction: {told}" in done.err
     assert told not in run_process("predict", folder / "kind.kt", folder / "new.csv").err
     assert ("task", f"one-class: {told}") in inspect_model(folder / "usual.kt").in_words().lines
+
+
+def test_numbers_with_a_currency_that_training_had_none_of_are_read_as_test_rows_are(tmp_path):
+    """The reader is told to look at the units. Where training had a unit, numbers of another one, or of none, are refused."""
+    rng = np.random.default_rng(0)
+    plain = pd.DataFrame({"price": np.round(rng.uniform(900, 3000, 80), 2), "y": rng.normal(size=80)})
+    dollars = plain.assign(price=[f"${value:,.2f}" for value in plain["price"]])
+    found, told = {}, {}
+    for name, table in (("plain", plain), ("dollars", dollars)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        parquet.write_table(pa.Table.from_pandas(table), tmp_path / f"{name}.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        train_ridge(tmp_path / "plain.csv", "y", lambda_=0.1, output=tmp_path / "m.kt")
+        judged = train_ridge(tmp_path / "plain.csv", "y", lambda_=0.1, test=tmp_path / "dollars.csv")
+    for data in ("plain.csv", "dollars.csv", "dollars.parquet"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            told[data] = predict_file(
+                tmp_path / "m.kt", tmp_path / data, output=tmp_path / "out.csv", block=500
+            ).warnings
+        found[data] = pd.read_csv(tmp_path / "out.csv")["y"].to_numpy()
+        assert_close(found[data], found["plain.csv"])
+    assert judged.test.rmse == pytest.approx(np.sqrt(np.mean((found["dollars.csv"] - plain["y"]) ** 2)), rel=1e-9)
+    (warning,) = told["dollars.csv"]
+    assert (told["plain.csv"], len(told["dollars.parquet"])) == ((), 1)
+    assert warning.startswith("column 'price' is written as plain number in ")
+    assert "m.kt and as number with $ in " in warning
+    assert warning.endswith("check that the units agree")
+    assert [one for one in judged.warnings if "and as number with $ in " in one]

@@ -267,7 +267,8 @@ def test_many_files_need_no_more_open_files_than_few(folder, tmp_path, monkeypat
 
     monkeypatch.setattr(parquet, "ParquetFile", Counted)
     table_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50, threads=1)
-    assert len(still_open) == 10
+    # And the first once more, for how its numbers are written.
+    assert len(still_open) == 11
 
 
 def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(folder, tmp_path, monkeypatch):
