@@ -91,7 +91,7 @@ def grid_panels(grid: GridSearch | RidgeGrid | None, cluster: str | None = None)
 
 def importance_panels(importance: Importance | None) -> list[panels.Panel]:
     """Return the panel of what several columns are worth."""
-    if importance is None or len(importance.columns) < 2:
+    if importance is None or len(importance.columns) < 2 or importance.none:
         return []
     return [partial(draw_importance, importance=importance)]
 

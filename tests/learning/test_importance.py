@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from learning.svm_cases import clouds, raises
 from model_archives import rewritten
-from pictures import drawn_by, panel, tick_labels
+from pictures import drawn_by, panel, panels, tick_labels
 from sklearn.inspection import permutation_importance as peer
 from tolerances import assert_close
 
@@ -178,10 +178,11 @@ def test_many_columns_are_cut_and_drawn():
 def test_importance_says_where_it_is_not_by_the_score_that_chose():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
-    table["y"] = np.where(table.a + rng.normal(size=120) > 1.5, "rare", "common")
     told = "in accuracy, not in ROC AUC, by which options were chosen"
-    by_auc = train_svm(table, "y", grid=True, select_by="auc", test_fraction=0.4)
-    assert told in by_auc.summary()
+    for share in (1.5, 0.5):
+        table["y"] = np.where(table.a + rng.normal(size=120) > share, "rare", "common")
+        by_auc = train_svm(table, "y", grid=True, select_by="auc", test_fraction=0.4)
+        assert told in " ".join(by_auc.summary(width=200).split())
     assert told not in train_svm(table, "y", grid=True, test_fraction=0.4).summary()
 
 
@@ -236,3 +237,24 @@ def test_of_more_classes_than_rows_some_are_drawn(monkeypatch):
     # Each class is told by its place along x1 alone.
     assert means(found)["x1"] > 3 * errors(found)["x1"] > 0
     assert abs(means(found)["x2"]) < 4 * errors(found)["x2"]
+
+
+def test_where_no_column_counts_one_line_says_it(kerntest, tmp_path):
+    """As where every row is predicted as one class: no table of zeros, and no empty panel."""
+    rng = np.random.default_rng(0)
+    table, told = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd")), "no column counts: no accuracy is lost"
+    table["y"] = np.where(np.arange(300) % 20, "usual", "rare")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    ran = kerntest(
+        "svm", tmp_path / "rows.csv", "--target", "y", "--C", "0.01", "--test-fraction", "0.4", "-o", tmp_path / "m.kt"
+    )
+    assert "every row is predicted as 'usual'" in ran.out
+    assert f"  worth      {told} where one is shuffled, of 120 rows held out\n" in ran.out
+    assert "Columns: " not in ran.out
+    assert "0.0  0.0" not in ran.out
+    shown = kerntest("inspect", tmp_path / "m.kt").out
+    assert told in shown
+    assert "lost" not in shown.partition(told)[2].partition("\n")[2]
+    result, made = drawn_by(train_svm, table, "y", C=0.01, test_fraction=0.4, render=True)
+    assert result.importance.none
+    assert not [axis for axis in panels(made) if axis.get_title().startswith("Columns shuffled")]

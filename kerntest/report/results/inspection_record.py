@@ -16,7 +16,7 @@ from kerntest.dataclass import dataclass
 from kerntest.errors import counted, option, telling
 from kerntest.report.results.record import Record, Result
 from kerntest.report.summaries import words
-from kerntest.report.summaries.learner_summary import TITLES, importance_texts
+from kerntest.report.summaries.learner_summary import TITLES, importance_lines, importance_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -462,7 +462,8 @@ def model_summary(report: ModelReport) -> words.Summary:
         ("file", f"{counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."),
     ]
     worth, headings, heading = dict[str, tuple[str, str]](), list[tuple[str, Any]](), ""
-    if (importance := report.importance) is not None:
+    told += importance_lines(report)
+    if (importance := report.importance) is not None and not importance.none:
         worth = importance_texts(importance)
         headings = [("rise" if importance.score == "RMSE" else "lost", "number"), ("+-", "number")]
         score = "rise of the RMSE" if importance.score == "RMSE" else f"{importance.score} lost, in %,"

@@ -141,6 +141,11 @@ class Importance(Record):
     shuffles: int
     columns: tuple[ColumnImportance, ...]
 
+    @property
+    def none(self) -> bool:
+        """Whether no column counts, as where every row is predicted as one class."""
+        return all(not one.mean and not one.standard_error for one in self.columns)
+
 
 @dataclass(frozen=True)
 class Grid(Record):

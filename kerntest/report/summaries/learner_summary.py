@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kerntest.errors import counted, either, listed, option
 from kerntest.report.results import learning_record as records
@@ -167,6 +167,7 @@ def svm_summary(result: records.SvmResult) -> words.Summary:
         lines += [*_error_lines(judged, rows), _trained_line(result)]
     elif result.outliers is not None:
         lines.append(("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows"))
+    lines += importance_lines(result)
     tables += importance_tables(result)
     title = TITLES[result.method] + TASKS[result.task]
     return learner_summary(result, title, lines, svm_sentence(result), target=target, tables=tables)
@@ -294,10 +295,28 @@ COLUMNS_SHOWN = 10
 MOST_PLACES = 5
 
 
+def importance_lines(result: Any) -> list[tuple[str, str]]:
+    """Return the line of columns none of which counts, of a result or of a model."""
+    importance = result.importance
+    if importance is None or not importance.none:
+        return []
+    changes = "the RMSE stays" if importance.score == "RMSE" else f"no {importance.score} is lost"
+    told = f"no column counts: {changes} where one is shuffled, of {importance.rows:,} rows held out"
+    return [("worth", "; ".join([told, *_by_another_score(result)]))]
+
+
+def _by_another_score(result: Any) -> list[str]:
+    """Return what must be known where options were chosen by another score than columns are worth."""
+    score, grid = result.importance.score, getattr(result, "grid", None)
+    if score == "RMSE" or grid is None or grid.score == score:
+        return []
+    return [f"in {score}, not in {grid.score}, by which options were chosen: a column may count in that alone"]
+
+
 def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     """Return what the columns are worth, the most first."""
     importance = result.importance
-    if importance is None or len(importance.columns) < 2:
+    if importance is None or len(importance.columns) < 2 or importance.none:
         return []
     accuracy, more = importance.score != "RMSE", len(importance.columns) - COLUMNS_SHOWN
     texts = importance_texts(importance)
@@ -307,11 +326,7 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     some = "" if importance.rows == result.n_test else f"{alike} drawn from {result.n_test:,}, by a bound on the work"
     heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows{some}:"
     notes = [f"and {more:,} more: {either('--json', 'to_dict()')} has them"] if more > 0 else []
-    grid = getattr(result, "grid", None)
-    if accuracy and grid is not None and grid.score != importance.score:
-        notes.append(
-            f"in {importance.score}, not in {grid.score}, by which options were chosen: a column may count in that alone"
-        )
+    notes += _by_another_score(result)
     columns = number_columns(("lost" if accuracy else "rise", "+-"))
     return [ResultTable((("column", "name"), *columns), rows, heading, tuple(notes))]
 
@@ -395,6 +410,7 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
         ("chosen by" if result.grid is None or len(result.grid.cells) > 1 else "judged by", chosen),
         ("solver", how),
         *(_single_lines(result) if len(result.fits) == 1 else _target_lines(result)),
+        *importance_lines(result),
     ]
     tables += importance_tables(result)
     targets, sentence = name_list(result.targets), ridge_sentence(result)
