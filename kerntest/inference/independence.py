@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from kerntest.data.diagnostics.dependent_rows import order_warnings
-from kerntest.data.diagnostics.dependent_units import clusters_in_time
+from kerntest.data.diagnostics.dependent_units import clusters_in_time, clusters_out_of_order
 from kerntest.data.diagnostics.series import no_series
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
@@ -115,7 +115,8 @@ def hsic_test(
         Whether numeric columns are brought to mean 0 and standard deviation 1.
     seed : int
         Of the random order of the rows. The result depends on nothing else that is random, nor on the number of
-        threads; rows in another order, or x and y exchanged, move the p-value within its Monte-Carlo error.
+        threads; rows in another order, or x and y exchanged, move the p-value within its Monte-Carlo error, but with
+        `cluster` the order of the rows of each matters.
     judge : "together" or "smallest"
         How several kernels come to one p-value: by how their statistics vary together under relabelling, which sees
         differences that no kernel shows alone, or by the smallest p-value of a kernel. With one kernel there is no
@@ -303,7 +304,7 @@ def hsic_test(
             *(
                 no_series(groups.tables, paired.origin, rejects=verdict.p_value <= alpha)
                 if time_series
-                else _cluster_warnings(groups, cluster, rejects=verdict.p_value <= alpha)
+                else _cluster_warnings(groups, paired, cluster, rejects=verdict.p_value <= alpha)
                 if cluster
                 else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)
             ),
@@ -459,10 +460,14 @@ def _gap(table: Table, row: int, said: str) -> DataError:
     )
 
 
-def _cluster_warnings(groups: Groups, cluster: str, *, rejects: bool) -> list[str]:
-    """Return the warning of clusters that are times and follow one another on both sides."""
+def _cluster_warnings(groups: Groups, paired: Paired, cluster: str, *, rejects: bool) -> list[str]:
+    """Return the warning of clusters that are times and follow one another on both sides, or whose rows are in no order of time."""
     told = [list(clusters_in_time(side.columns, read, cluster)) for side, read in groups.sides()]
-    return told[0] if rejects and all(told) else []
+    if rejects and all(told):
+        return told[0]
+    sides = [side.take(paired.origin) for side, _ in groups.sides()]
+    holding = next(read for read in groups.read if cluster in read.names)
+    return list(clusters_out_of_order(sides, holding.take(paired.origin), cluster))
 
 
 def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pandas as pd
+from scipy import signal
 
-from kerntest import mmd_test
+from kerntest import hsic_test, mmd_test
 
 
 def crossed(own, seed=4, subjects=20, trials=40, order=None):
@@ -40,3 +41,60 @@ def test_cases_of_which_each_differs_in_its_own_way_are_to_be_paired():
         found = mmd_test(crossed(0.0), by="condition", columns="time", **options)
         assert found.reject
         assert not [text for text in found.warnings if "paired" in text]
+
+
+def test_series_within_strata_are_told_in_any_order_of_the_groups():
+    rng = np.random.default_rng(7)
+    subject, condition = (one.ravel() for one in np.meshgrid(np.arange(15), [0, 1], indexing="ij"))
+    waves = signal.lfilter([1.0], [1.0, -0.8], rng.normal(size=(30, 150)))[:, 50:]
+    table = pd.DataFrame(
+        {
+            "subject": np.repeat(subject, 100),
+            "condition": np.repeat(np.where(condition, "B", "A"), 100),
+            "second": np.tile(np.arange(100), 30),
+            "wave": waves.ravel() + np.repeat(condition, 100),
+        }
+    )
+    told = "they do not change places, and the p-value is far too small; paired='subject' relabels whole cases"
+    # One series of each subject, of whose rows chance says the condition.
+    drawn = table.assign(condition=rng.permutation(table.condition))
+    drawn["wave"] = np.repeat(waves[::2], 2, axis=0).ravel() + (drawn.condition == "B")
+    alone = table.assign(wave=rng.permutation(waves.ravel()) + np.repeat(condition, 100))
+    for some, known in ((table, True), (drawn[drawn.index // 100 % 2 == 0], False), (alone, False)):
+        for order in (
+            ["condition", "subject", "second"],
+            ["subject", "second", "condition"],
+            ["second", "subject", "condition"],
+        ):
+            if known or order[0] != "condition":
+                found = mmd_test(some.sort_values(order), by="condition", columns="wave", strata="subject")
+                assert found.reject
+                assert any(told in text for text in found.warnings) == known
+
+
+def test_rows_of_clusters_in_no_order_of_time_are_told():
+    rng = np.random.default_rng(1)
+    person, year = np.repeat(np.arange(40), 6), np.tile(np.arange(1980, 1986), 40)
+    x, y = (np.repeat(rng.normal(size=40), 6) + 0.4 * (year - 1982.5) + rng.normal(size=240) for _ in range(2))
+    panel = pd.DataFrame({"person": person, "year": year, "x": x, "y": y})
+    told = "rows of 'person' change places by their order in the file, which is not that of 'year'"
+    options = {"x_columns": "x", "y_columns": "y", "cluster": "person"}
+    mixed = panel.sample(frac=1.0, random_state=0)
+    months = {"year": pd.to_datetime(mixed.year.astype(str), format="%Y")}
+    for some in (mixed, mixed.assign(**months)):
+        (text,) = hsic_test(some, **options).warnings
+        assert text.startswith(told)
+        assert text.endswith("sort the file by 'year'")
+    # In time, or in the same order for each; or no column of time, or nothing that changes places with other times.
+    found = [hsic_test(some, **options).p_value for some in (panel, mixed.sort_values("year"))]
+    assert min(found) > 0.05
+    same = panel.assign(order=np.tile([3, 1, 5, 0, 2, 4], 40)).sort_values(["person", "order"], kind="stable")
+    dose = mixed.assign(x=rng.normal(size=40)[mixed.person])
+    for some in (
+        panel,
+        mixed.sort_values("year"),
+        same,
+        mixed.rename(columns={"year": "u"}).assign(u=mixed.year - 1980),
+        dose,
+    ):
+        assert not [text for text in hsic_test(some, **options).warnings if "change places" in text]

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.data.columns import laid_below
-from kerntest.data.diagnostics.cases import INFLATED, RARE, beyond_groups, case_columns, means_of_groups
+from kerntest.data.diagnostics.cases import (
+    INFLATED,
+    RARE,
+    beyond_groups,
+    case_columns,
+    means_of_groups,
+    says_time,
+    within_years,
+)
 from kerntest.data.diagnostics.misleading import places_among_values
 from kerntest.data.diagnostics.series import (
     FEWEST_IN_TIME,
@@ -17,6 +26,7 @@ from kerntest.data.diagnostics.series import (
     IN_TIME,
     alike_neighbours,
     in_time,
+    is_series,
     runs_in_order,
 )
 from kerntest.errors import listed, option
@@ -26,7 +36,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.diagnostics.copies import Values
     from kerntest.data.table import Column, Table
 
 # So many pairs can reject.
@@ -70,20 +79,26 @@ def _strata_in_time(
         whole[strata].values[whole.places_of(numbers[order])], return_inverse=True, return_counts=True
     )
     group = np.repeat([0, 1], [one.n_rows for one in used])[order]
-    if not _follow_within(group.astype(np.float64), stratum):
-        return
-    columns = ((one.name, np.concatenate([some[one.name].values for some in used])[order]) for one in used[0].columns)
+    both = (laid_below(*(some[one.name] for some in used)).take(order) for one in used[0].columns)
+    stays, cells = _follow_within(group, stratum), 2 * stratum + group
     alike = [
-        name
-        for name, values in columns
-        if not used[0][name].is_category and _follow_within(values, 2 * stratum + group)
+        one.name
+        for one in both
+        if not one.is_category
+        and _follow_within(one.values, cells)
+        # Where groups change from row to row, rows of one are a series if those of the other between them are not of it.
+        and (
+            stays
+            or (is_series(one.take(np.argsort(cells, kind="stable"))) and _follow_within(one.values, cells, stratum))
+        )
     ]
     if alike:
-        way = same(strata)
+        rows = (
+            "neighbouring rows are of one group and alike" if stays else "rows of one group are alike one after another"
+        )
         yield (
-            f"within {strata!r} neighbouring rows are of one group and alike in {listed(list(map(repr, alike)))}: if they follow "
-            f"each other in time they do not change places, and the p-value is far too small"
-            + (f"; {way} relabels whole cases" if way else "")
+            f"within {strata!r} {rows} in {listed(list(map(repr, alike)))}: if they follow each other in time they do not "
+            f"change places, and the p-value is far too small; {same(strata) or option('paired', [strata])} relabels whole cases"
         )
 
 
@@ -155,22 +170,72 @@ def _strata_of_files_in_time(used: Sequence[Table], read: Sequence[Table], strat
         )
 
 
-def _follow_within(values: Values, groups: NDArray[np.intp]) -> bool:
+def _follow_within(values: NDArray[Any], groups: NDArray[np.intp], strata: NDArray[np.intp] | None = None) -> bool:
     """Say whether residuals from the means of groups are correlated with the next one of their group, beyond chance.
 
-    In a group of m independent rows the correlation is -1 / m of their variance on average.
+    With `strata`, beyond how they are with that next to them in their stratum where it is of another group. In a group of m
+    independent rows the correlation is -1 / m of their variance on average.
     """
-    order = np.argsort(groups, kind="stable")
-    values, groups = values[order].astype(np.float64), groups[order]
-    sizes = np.bincount(groups)
     rest = values - means_of_groups(values, groups)[groups]
-    next_to, total = groups[1:] == groups[:-1], float(rest @ rest)
-    pairs = int(np.count_nonzero(next_to))
+    left, right = _next_to(groups)
+    pairs, total = len(left), float(rest @ rest)
     if pairs < FEWEST_ROWS_IN_SERIES or total == 0.0:
         return False
-    found = float((rest[1:] * rest[:-1])[next_to].sum()) / total
-    by_chance = -float((1.0 / sizes[groups[1:]])[next_to].sum()) / pairs
-    return (found - by_chance) * math.sqrt(pairs) > IN_TIME
+    found = float(rest[left] @ rest[right]) / total + float((1.0 / np.bincount(groups)[groups[left]]).mean())
+    errors = 1.0 / pairs
+    if strata is not None:
+        left, right = _next_to(strata)
+        across = groups[left] != groups[right]
+        left, right = left[across], right[across]
+        # By chance about half of them are.
+        if 4 * len(left) < max(pairs, FEWEST_ROWS_IN_SERIES):
+            return False
+        found -= max(float(rest[left] @ rest[right]) / len(left) * pairs / total, 0.0)
+        errors += 1.0 / len(left)
+    return found > IN_TIME * math.sqrt(errors)
+
+
+def clusters_out_of_order(sides: Sequence[Table], table: Table, cluster: str) -> Iterator[str]:
+    """Yield a warning where rows of clusters change places with those of another time, by their order in the file."""
+    units = places_among_values(table[cluster])
+    left, right = _next_to(units)
+    if any(all((one.values[left] == one.values[right]).all() for one in side.columns) for side in sides):
+        return
+    size, place = np.bincount(units)[units], _places_within(units, np.arange(len(units)))
+    known = size * len(units) + place
+    tested, unlike = {cluster, *chain.from_iterable(side.names for side in sides)}, list[str]()
+    for one in table.columns:
+        if one.name in tested or one.problem is not None or one.is_category or one.missing.any():
+            continue
+        time, ascending = places_among_values(one), np.unique(one.values, return_counts=True)[0]
+        whole = bool((ascending == np.floor(ascending)).all())
+        told = one.kind == "date" or (whole and (says_time(one.name) or within_years(ascending)))
+        if told and len(np.unique(units * len(ascending) + time, return_counts=True)[0]) == len(units):
+            # Clusters of one size have the rows of each time in the same place.
+            ranked = np.unique(known * len(units) + _places_within(units, time), return_counts=True)[0]
+            if len(ranked) == len(np.unique(known, return_counts=True)[0]):
+                return
+            unlike.append(one.name)
+    if unlike:
+        yield (
+            f"rows of {cluster!r} change places by their order in the file, which is not that of {unlike[0]!r}: what all "
+            f"have in common at one time is taken for dependence; sort the file by {unlike[0]!r}"
+        )
+
+
+def _places_within(groups: NDArray[np.intp], values: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the place of each row in its group, in the order of some values."""
+    order, sizes = np.lexsort((values, groups)), np.bincount(groups)
+    found = np.empty(len(groups), dtype=np.intp)
+    found[order] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return found
+
+
+def _next_to(groups: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows that have one of their group after them, and these."""
+    order = np.argsort(groups, kind="stable")
+    near = groups[order[:-1]] == groups[order[1:]]
+    return order[:-1][near], order[1:][near]
 
 
 def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> Iterator[str]:

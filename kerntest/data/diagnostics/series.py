@@ -92,6 +92,11 @@ def wanders(column: Column) -> bool:
     return column.kind == "number" and many and abs(int(steps.sum())) <= ONE_WAY * int(np.count_nonzero(steps))
 
 
+def is_series(column: Column) -> bool:
+    """Say whether numbers wander, and each is nearer to the next one than to the one after it."""
+    return wanders(column) and _locally_alike(column.values[~column.missing], LEAST_LOCAL)
+
+
 def _comes_back(values: Values) -> bool:
     """Say whether a table is sorted by these only within groups in which the same return, as the day of a month and a year do."""
     return not _in_one_direction(np.diff(values)) and 2 * len(np.unique(values, return_counts=True)[0]) <= len(values)
