@@ -67,7 +67,7 @@ SWEEPS, CLIMBS, DESCENTS, RELABELLED = (3.5, 11.0), (1.0, 100.0), (5.0, 30.0), 1
 # Columns of features that each source has, with copies, by the likelihood and by HSIC: long tails take more.
 SOURCE_COLUMNS = (10.0, 50.0), (80.0, 340.0)
 # Calls of numpy for a group of rows that is left out, for each lambda.
-CALLS_OF_GROUP = 80.0
+CALLS_OF_GROUP, ALONE = 80.0, 1.5
 # Bytes for each entry of a matrix that is decomposed.
 DENSE_BYTES = 8.0 * least_squares.DENSE_ARRAYS
 # Cubes of the landmarks of canonical pairs, of which each side has two eigendecompositions; arrays of them that are held.
@@ -105,7 +105,10 @@ def prepare(learner: Learner[Any, Any], rows: TrainingRows, engine: Engine, why:
         "work": cost.work[0],
         "most": cost.work[1],
     }
-    hint = f"{option('features', 'nystroem:500')} takes less, or less with fewer features"
+    asked, few = learner.options.features, 500
+    hint = f"{option('features', f'nystroem:{few}')} takes less, or less with fewer features"
+    if asked is not None and parse_features(asked)[1] <= few:
+        hint = f"fewer features than {asked} take less"
     refusal = f"kerntest {command} of {n:,} rows takes", hint
     tell(command, n, columns, method=cost.method, engine=engine.here, refusal=refusal, **told)
 
@@ -269,7 +272,9 @@ def cost_of_ridge(
     total: list[Work] = []
 
     def judged(rank: float) -> Work:
+        # Rows that are left out alone are judged all at once.
         sizes = n * left_out
+        sizes = sizes[sizes > ALONE]
         products, entries = sizes**2 * (rank + sizes / 3) / 2, 8.0 * sizes**2
         work = {"product": float(products.sum()), "entry": float(entries.sum()), "call": CALLS_OF_GROUP * len(sizes)}
         return added(work, times=lambdas)

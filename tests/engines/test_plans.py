@@ -17,7 +17,7 @@ from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
 from kerntest.learning.machines.svm_fit import Pilot, pilot
-from kerntest.learning.work_of_fits import FEATURE_POWERS, POWERS
+from kerntest.learning.work_of_fits import CALLS_OF_GROUP, FEATURE_POWERS, POWERS
 from kerntest.matrices.factor import expected_rank, low_rank_factor
 
 
@@ -175,6 +175,9 @@ def test_a_fit_beyond_the_memory_is_refused_with_the_way_out():
     ):
         kerntest.train_ridge(rows_of(5000), "wave", exclude="side")
     assert "features='nystroem:500'" in caught.value.hint
+    with pytest.raises(UndecidedError) as caught, kerntest.compute_on(memory="300MB"):
+        kerntest.train_ridge(rows_of(20_000), "wave", exclude="side", features="nystroem:400")
+    assert caught.value.hint.startswith("fewer features than nystroem:400 take less")
 
 
 def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypatch):
@@ -408,6 +411,13 @@ def test_a_ridge_regression_takes_a_spectrum_for_each_bandwidth(counted):
     # A fold of five takes a fifth of a fifth of the matrix, for each lambda.
     one, folds = (certain(counted("product", run(400, bandwidth="median", **some))) for some in ({}, {"cv": 5}))
     assert folds - one == pytest.approx(20 * 5 * 80**2 * (400 + 80 / 3) / 2)
+    # Rows that are alone in their cluster are judged all at once.
+    shops = table(400, 2, shop=np.repeat(np.arange(395), [6, *[1] * 394]).astype(str))
+    alone, calls = (
+        certain(counted("call", lambda of=of: kerntest.train_ridge(shops, "c0", bandwidth="median", **of)))
+        for of in ({"exclude": "shop"}, {"cluster": "shop"})
+    )
+    assert calls - alone == pytest.approx(20 * CALLS_OF_GROUP)
     # One column has a factor of few columns, and no spectrum of all rows.
     thin = certain(
         counted("spectrum", lambda: kerntest.train_ridge(rows_of(1500)[["a", "wave"]], "wave", bandwidth="median"))

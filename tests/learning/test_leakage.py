@@ -76,6 +76,10 @@ def test_patients_stay_together():
     assert whole.loo_r2 < loose.loo_r2 - 0.3
 
 
+def test_where_nothing_is_predicted_no_rows_need_be_kept_together():
+    assert not any("are alike" in text for text in train_svm(patients(), exclude="cls,y", task="one-class").warnings)
+
+
 def test_one_cluster_to_learn_from_is_not_left_out():
     result = train_ridge(patients(2, 40), "y", exclude="cls", cluster="patient", test_fraction=0.5)
     assert any("all rows that are learned from are in one cluster" in text for text in result.warnings)

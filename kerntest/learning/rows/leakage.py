@@ -52,7 +52,8 @@ TOGETHER = "keeps them together in test parts and folds"
 def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
     """Return all rows, before they are split, with those marked that stay together, and with warnings of what may leak."""
     marked = kept_together(labelled)
-    clusters = tuple(_possible_clusters(labelled))
+    # Where nothing is predicted, no rows are held out to be predicted.
+    clusters = tuple(_possible_clusters(labelled)) if labelled.targets else ()
     # What to do with cases is told once.
     cases = [name for name in labelled.shown.names if any(text.startswith(rows_alike(name)) for text in clusters)]
     telling = _telling(labelled, cases, by_class=by_class)
