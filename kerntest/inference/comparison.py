@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -58,6 +59,17 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Progress
     from kerntest.inference.explain.pictures import Files
     from kerntest.kernels.base import Kernel
+
+
+def told_of_uneven(*, swaps: bool) -> str:
+    """Return the warning of clusters, or sides of pairs, that have more rows in one of two samples."""
+    which = (
+        "one side of the pairs has more rows than the other" if swaps else "clusters of one of the two have more rows"
+    )
+    return (
+        f"{which}: relabelled they are no longer what they were, and the p-value is approximate; kernels are judged one by one, "
+        "as by `smallest`, and with as many rows of each it is exact"
+    )
 
 
 class Compared(NamedTuple):
@@ -163,7 +175,11 @@ class Comparison:
     def judged(self, compared: Compared) -> exact.TwoSampleAnalysis:
         """Return the test of two tables, with what it was made from."""
         tables, used, dropped, pooled, sample, chooser, family = compared
-        run, options = self.run, self.run.options
+        run = self.run
+        if sample.design is not None and sample.design.uneven(sample.labels):
+            run, dropped = copy(run), [*dropped, told_of_uneven(swaps=sample.design.swaps)]
+            run.options = replace(run.options, judge="smallest")
+        options = run.options
         # Each test of an explanation takes as long as this one.
         progress = part_of(self.progress, 0, parts_of_explanation(sample)) if self.explain else self.progress
         test = TwoSamples(options, run.engine, progress, sample)

@@ -575,3 +575,28 @@ def test_the_same_table_twice_is_told_of_pairs_too():
     assert not any("one and the same" in text for text in mmd_test(x, y, paired="case").warnings)
     # Other cases with the same rows are no copies of their pairs.
     assert told not in mmd_test(x, x.assign(case=x.case.to_numpy()[::-1]), paired="case").warnings
+
+
+def clusters_of(sizes, rng, first=0):
+    means = np.repeat(rng.normal(size=len(sizes)), sizes)
+    a = means + 0.5 * rng.normal(size=len(means))
+    return pd.DataFrame({"c": np.repeat(np.arange(len(sizes)) + first, sizes), "a": a, "b": rng.normal(size=len(a))})
+
+
+def test_of_clusters_of_other_sizes_in_each_file_kernels_are_judged_one_by_one():
+    """Together they tell clusters of the observed sizes from the mixtures of relabellings: 20 of 60 are rejected then."""
+    rng, rejected = np.random.default_rng(3), 0
+    for seed in range(60):
+        x, y = clusters_of([20] * 20, rng), clusters_of([4] * 10, rng, 100)
+        found = mmd_test(x, y, cluster="c", seed=seed, permutations=100)
+        rejected += found.reject
+        assert any("the p-value is approximate" in text for text in found.warnings)
+    assert rejected <= 8
+    even = [
+        mmd_test(clusters_of(sizes, rng), clusters_of(sizes, rng, 100), cluster="c")
+        for sizes in ([7] * 9, range(3, 12))
+    ]
+    even.append(mmd_test(clusters_of([1] * 40, rng), clusters_of([1] * 40, rng), paired="c"))
+    assert not any("the p-value is approximate" in text for one in even for text in one.warnings)
+    pairs = clusters_of([10] * 20, rng), clusters_of([1] * 20, rng)
+    assert any("one side of the pairs has more rows" in text for text in mmd_test(*pairs, paired="c").warnings)

@@ -45,6 +45,10 @@ MOST_COSETS, PAIRS_OF_COSETS = 20, 2 * 10**9
 MANY_SPLITS, MANY_CHOSEN = 10**11, 20
 
 
+# Squared standard errors from which on sizes of clusters differ beyond chance.
+UNEVEN = 4.0
+
+
 class Design(NamedTuple):
     """What moves together, and within what, of the rows of two samples.
 
@@ -73,6 +77,15 @@ class Design(NamedTuple):
         for n, n_x in np.array(counts, dtype=np.intp).T.tolist():
             ways = min(ways * splits_of(n, n_x), MANY_SPLITS)
         return ways
+
+    def uneven(self, labels: Labels) -> bool:
+        """Say whether clusters of X have more rows than those of Y, or fewer, or pairs more of one side, beyond chance.
+
+        Relabelled, larger ones are in both samples: kernels together tell that from how these are, one by one hardly.
+        """
+        n_x, n = np.bincount(self.units, weights=labels), np.bincount(self.units)
+        differences = 2.0 * n_x - n if self.swaps else (np.sign(n_x) - np.mean(n_x > 0)) * (n - n.mean())
+        return float(differences.sum()) ** 2 > UNEVEN * float(np.square(differences).sum())
 
     def relabelled(self, labels: Labels, rng: np.random.Generator) -> Labels:
         """Return other labels of all rows: those of units of a stratum at random, or of the two sides of each pair."""
