@@ -63,12 +63,12 @@ if TYPE_CHECKING:
 
 def told_of_uneven(*, swaps: bool) -> str:
     """Return the warning of clusters, or sides of pairs, that have more rows in one of two samples."""
-    which = (
-        "one side of the pairs has more rows than the other" if swaps else "clusters of one of the two have more rows"
-    )
+    which, told = "clusters of one of the two have more rows", "is approximate"
+    if swaps:
+        which, told = "one side of the pairs has more rows than the other", "may be too small"
     return (
-        f"{which}: relabelled they are no longer what they were, and the p-value is approximate; kernels are judged one by one, "
-        "as by `smallest`, and with as many rows of each it is exact"
+        f"{which}: relabelled they are no longer what they were, and the p-value {told}; kernels are judged one by one, as by "
+        f"{option('judge', 'smallest')}, and with as many rows of each it is exact"
     )
 
 

@@ -1,6 +1,7 @@
 """What columns are worth: by shuffling them among rows held out, with an error, kept in the model."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -190,7 +191,11 @@ def test_where_classes_have_weights_columns_are_worth_balanced_accuracy(tmp_path
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(900, 2)), columns=["x", "noise"])
     table["y"] = np.where(table.x + 0.7 * rng.normal(size=900) > 2.0, "rare", "usual")
-    found = train_svm(table, "y", class_weight="balanced", test_fraction=0.4, output=tmp_path / "m.kt").importance
+    result = train_svm(table, "y", class_weight="balanced", test_fraction=0.4, output=tmp_path / "m.kt")
+    decision = " ".join(result.summary().split("Decision: ")[1].split())
+    told = r"8\d.* % of 360 test rows are classified correctly \(largest class: 96.1 %\), balanced [89]\d.* % \(50 %\)"
+    assert re.match(told, decision)
+    found = result.importance
     worth = {one.name: one.mean for one in found.columns}
     assert found.score == "balanced accuracy"
     # In accuracy, where nearly all rows are of one class, both would lose a few hundredths.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PARTS = {"train": "training", "test": "test"}
 TITLES = {"svm": "Support vector machine", "mean": "Nearest-mean classifier", "perceptron": "Kernel perceptron"}
+# What columns are worth where classes have weights.
+BALANCED = "balanced accuracy"
 TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class"}
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
@@ -195,6 +197,11 @@ def svm_sentence(result: records.SvmResult) -> str:
     if result.baseline is not None:
         other = result.baseline.score if grid is not None and name == grid.score else result.baseline.accuracy
         against = f" ({result.baseline.method}: {_score_text(name, other)})"
+        # Weights of classes cost accuracy, and are there for all classes alike.
+        weighted = getattr(result.importance, "score", "") == BALANCED
+        if name == "accuracy" and weighted and isinstance(judged, records.ClassificationMetrics):
+            balanced, simple = percent(judged.balanced_accuracy), percent(result.baseline.balanced_accuracy)
+            against += f", balanced {balanced} ({simple})"
     if result.task == "one-class":
         return f"{percent(result.outliers or 0.0)} of {rows} are outliers."
     if result.task == "regress":
@@ -322,7 +329,7 @@ def importance_tables(result: records.PredictorResult) -> list[ResultTable]:
     texts = importance_texts(importance)
     rows = tuple((visible(one.name), *texts[one.name]) for one in importance.columns[:COLUMNS_SHOWN])
     lost = f"{importance.score} lost, in %," if accuracy else "rise of the RMSE"
-    alike = ", as many of each class," if importance.score == "balanced accuracy" else ""
+    alike = ", as many of each class," if importance.score == BALANCED else ""
     some = "" if importance.rows == result.n_test else f"{alike} drawn from {result.n_test:,}, by a bound on the work"
     heading = f"Columns: {lost} where one is shuffled, of {importance.rows:,} test rows{some}:"
     notes = [f"and {more:,} more: {either('--json', 'to_dict()')} has them"] if more > 0 else []
