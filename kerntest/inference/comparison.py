@@ -176,7 +176,8 @@ class Comparison:
         """Return the test of two tables, with what it was made from."""
         tables, used, dropped, pooled, sample, chooser, family = compared
         run = self.run
-        if sample.design is not None and sample.design.uneven(sample.labels):
+        uneven = sample.design is not None and sample.design.uneven(sample.labels)
+        if sample.design is not None and uneven:
             run, dropped = copy(run), [*dropped, told_of_uneven(swaps=sample.design.swaps)]
             run.options = replace(run.options, judge="smallest")
         options = run.options
@@ -184,6 +185,7 @@ class Comparison:
         progress = part_of(self.progress, 0, parts_of_explanation(sample)) if self.explain else self.progress
         test = TwoSamples(options, run.engine, progress, sample)
         verdict = verdict_of(test, family, lone_values(*used))
+        verdict = verdict._replace(null=replace(verdict.null, exact=verdict.null.exact and not uneven))
         twice = all_equal(pooled) or is_one_twice(pooled)
         sized, explanation = self.sized(test, verdict, family, chooser, twice=twice), None
         # Of clusters and pairs the design knows which rows belong together.
