@@ -218,13 +218,17 @@ def test_columns_without_an_effect_are_in_no_order():
 def test_what_a_column_with_gaps_holds_is_told_of_the_values_that_are_there():
     rng = np.random.default_rng(0)
     x, y = (pd.DataFrame({"age": rng.normal(60.0, 9.0, 80), "size": rng.normal(size=80)}) for _ in range(2))
+    x["town"], y["town"] = "rome", "oslo"
     y.loc[::2, "age"] = np.nan
+    x.loc[::4, "town"] = None
     found = mmd_test(x, y, missing="indicator", explain=True)
     (age,) = [one for one in found.explanation.columns if one.column == "age"]
     np.testing.assert_allclose(
         [age.x.standard_deviation, age.y.standard_deviation], [x.age.std(), y.age.std()], rtol=1e-12
     )
     np.testing.assert_allclose(age.y.median, y.age.median(), rtol=1e-12)
+    shares = {one.column: (one.x.missing, one.y.missing) for one in found.explanation.columns}
+    assert (shares["age"], shares["size"], shares["town"]) == ((0.0, 0.5), (0.0, 0.0), (0.25, 0.0))
 
 
 @pytest.mark.parametrize("strata", [None, "shop"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from kerntest.data.column_types import date_text
 from kerntest.data.columns import standardize
-from kerntest.data.missing import PRESENCE, presence_name
+from kerntest.data.missing import GAP, PRESENCE, presence_name
 from kerntest.engines.engine import Engine, part_of
 from kerntest.engines.plan import added
 from kerntest.errors import UndecidedError, counted
@@ -248,7 +248,7 @@ def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterato
     gaps, there = presence_name(name), PRESENCE.index("present")
     own = [table[gaps].values == there if gaps in table.names else np.ones(table.n_rows, dtype=bool) for table in used]
     x, y = (table[name].take(one if one.any() else ~one) for table, one in zip(used, own, strict=True))
-    missing = [table[name].n_missing / table.n_rows for table in read]
+    missing = [float(np.mean(_gaps(table[name]) if one.all() else ~one)) for table, one in zip(read, own, strict=True)]
     if x.is_category:
         level, *shares = moved(x, y)[0]
         for empty, holding in zip(missing, shares, strict=True):
@@ -266,6 +266,14 @@ def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterato
         value = None if common is None else str(told(common)) if is_date else f"{common:.15g}"
         share = None if common is None else float(np.mean(values == common))
         yield two_sample_record.ColumnContents(empty, told(mean), deviation, lower, median, upper, value, share)
+
+
+def _gaps(column: Column) -> NDArray[np.bool_]:
+    """Return which rows have no value, also where that is a category of its own."""
+    gaps = (
+        column.values == column.levels.index(GAP) if GAP in column.levels else np.zeros(len(column.values), dtype=bool)
+    )
+    return np.asarray(column.missing | gaps)
 
 
 def common_number(x: Column, y: Column) -> float | None:
