@@ -1,6 +1,7 @@
 """Several samples: groups of the rows of one table, and tables; each pair as if it were alone, and all groups together."""
 
 import json
+import math
 from itertools import combinations
 
 import naive
@@ -111,10 +112,14 @@ def test_equal_groups_are_an_independence_test_of_the_rows_and_the_delta_kernel(
     assert result.p_value == same.p_value
     assert result.null.permutations == same.null.permutations
     fixed = mmd_test(frame, by="group", **FIXED)
-    # But for 1 / n: there the labels are those of these rows.
-    assert fixed.effect_size == pytest.approx(
-        naive.hsic_effect(K, [[float(a == b) for b in labels] for a in labels]), abs=0.03
-    )
+    # That correlation, but for HSIC(L, L), which is that of these rows there and of all others here.
+    n, k, L = 45, 3, [[float(a == b) for b in labels] for a in labels]
+    A, B = naive.u_centred(K), naive.u_centred(L)
+    own = naive.matrix_inner(B, B) / (n * (n - 3)) / ((k - 1) / k**2)
+    distances = naive.matrix_inner(A, B) / 14 * (n - 1) / (n**2 * (k - 1) / k / 2) * k * (k - 1) / 2
+    hsic = naive.matrix_inner(A, B) / (n * (n - 3))
+    expected = naive.hsic_effect(K, L) ** 2 * math.sqrt(own) * distances / k**3 / hsic
+    assert_close(fixed.effect_size**2, expected, scale=1.0)
 
 
 def test_two_groups_are_two_files():
