@@ -266,11 +266,17 @@ def means_apart(sums: Array, own: Array, pairs: Array, own_pairs: Array) -> Arra
 
 
 def unit_sums(
-    kernel: Kernel | None, points: Points, units: NDArray[np.intp], parts: NDArray[np.intp], count: int
+    kernel: Kernel | None,
+    points: Points,
+    units: NDArray[np.intp],
+    parts: NDArray[np.intp],
+    count: int,
+    *,
+    weights: Array | None = None,
 ) -> Array:
     """Return the sums of each row of a kernel over the rows of its own unit in each part, shape (n, count).
 
-    Without a kernel their numbers. Cost: O(n (p + UNITS)) time, or O(m^2) for each unit of m > UNITS rows.
+    Each times its weight, if they have any; without a kernel their numbers. Cost: O(n (p + UNITS)) time, or O(m^2) for each unit of m > UNITS rows.
     """
     order = np.argsort(units, kind="stable")
     sorted_units, placed, found = units[order], points.take(order), np.zeros((len(units), count))
@@ -284,6 +290,8 @@ def unit_sums(
             same = (sorted_units[rows, None] == sorted_units[columns]).astype(np.float64)
             if kernel is not None:
                 same *= kernel.evaluate(DensePairs(placed.take(rows), placed.take(columns)))
+            if weights is not None:
+                same *= weights[order[columns]]
             found[order[rows]] = same @ np.eye(count)[parts[order[columns]]]
         start = stop
     return found

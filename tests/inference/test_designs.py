@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -18,7 +19,7 @@ from kerntest.inference import exact
 from kerntest.inference.family import Family
 from kerntest.inference.relabelling import circles, designs, permuted_blocks, permuted_clusters
 from kerntest.inference.relabelling.circles import Circles
-from kerntest.inference.relabelling.designs import BlockedRows, Cosets, designed
+from kerntest.inference.relabelling.designs import BlockedRows, Cosets, Design, designed
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
 from kerntest.inference.sides import Options, Reading, lay_out, read_two
@@ -109,6 +110,50 @@ def test_every_relabelling_has_the_statistic_of_its_labels(case, estimator):
         assert test.factor * relabelled.sums[0, g] == pytest.approx(wanted, abs=1e-12)
     found = test.effect((kernel,))
     assert found.estimate(estimator) == pytest.approx(test.factor * relabelled.sums[0, 0], abs=1e-12)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("case", TABLES)
+def test_of_rows_that_weigh_nothing_the_statistic_is_that_of_the_others(case, plain):
+    """Times 4 / k sum_s m n / (m + n): the variance is then about that of others, whatever m and n of the k rows are."""
+    sample, kernel = sample_of(case), parse_kernel("gaussian(1)")
+    sample = replace(sample, design=None) if plain else sample
+    options = Options("unbiased", "permutation", 40, 0.9, "standardize", 0)
+    test, rng = TwoSamples(options, Engine(1), None, sample), np.random.default_rng(5)
+    there = np.flatnonzero(rng.random(len(sample.labels)) < 0.8)
+    weights = np.zeros(len(sample.labels))
+    weights[there] = 1.0
+    blocks = BlockedRows.of(sample.labels, 0, sample.design)._replace(weights=weights)
+    moved, K = blocks.relabellings(40, 0), kernel(sample.points)
+    held = np.eye(len(blocks.in_x))[blocks.of_rows()] * weights[:, None]
+    diagonal = held.sum(axis=0)
+    sums = (held.T @ K @ held - np.diag(diagonal))[None], diagonal[None]
+    found = test.over_blocks((kernel,), sample.points, sums, blocks, moved)[0]
+    design = sample.design or Design(np.arange(len(weights)), np.zeros(len(weights), dtype=np.intp), False, "")
+    strata, units = design.strata[there], design.units[there]
+    compared = 0
+    for g in range(len(moved)):
+        labels = np.concatenate([moved[g], blocks.in_x[blocks.free :]])[blocks.of_rows()][there]
+        n_x, n = np.bincount(strata, weights=labels), np.bincount(strata)
+        held_by = [[len(set(units[(strata == s) & (labels == side)])) for side in (True, False)] for s in set(strata)]
+        if np.min(held_by) < 2:
+            continue
+        precision = 4.0 / len(there) * float((n_x * (n - n_x) / n).sum())
+        wanted = naive_discrepancy(
+            K[np.ix_(there, there)].tolist(), labels.tolist(), units.tolist(), strata.tolist(), hollow=True
+        )
+        assert test.factor * found[g] == pytest.approx(wanted * precision, abs=1e-12)
+        compared += 1
+    assert compared >= 5
+    # One row of a sample tells nothing.
+    if int(design.strata.max()) == 0:
+        alone = np.zeros(len(weights))
+        alone[[*np.flatnonzero(sample.labels)[:1], *np.flatnonzero(sample.labels == 0)]] = 1.0
+        blocks, held = blocks._replace(weights=alone), np.eye(len(blocks.in_x))[blocks.of_rows()] * alone[:, None]
+        diagonal = held.sum(axis=0)
+        sums = (held.T @ K @ held - np.diag(diagonal))[None], diagonal[None]
+        first = test.over_blocks((kernel,), sample.points, sums, blocks, moved[:1])
+        assert first == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("case", TABLES)

@@ -45,8 +45,6 @@ ROWS_SHOWN = 5
 BANDWIDTHS = 3
 # Of a column of numbers the share that one number holds is told where it is at least this.
 COMMON = 0.5
-# What fills gaps of numbers is drawn by this stream of the seed.
-GAP_STREAM = 10
 # So many different values of a column of numbers are told apart.
 LEVELS = 500
 # Pairs of rows times columns in all tests of the columns without one: each takes as long as the test itself.
@@ -66,8 +64,8 @@ def explain_columns(
     """Test each column alone, and all without it, and return the columns by how much they differ.
 
     A column of numbers has Gaussians at its own median bandwidth, a half and a quarter of it, a column of categories
-    delta; its z is the largest of theirs. Where gaps are information, a column of numbers is tested with others of it, drawn at
-    random, in its gaps: where they are is the column beside it. All share permutations of blocks of rows, so that the step-down maximum of z over
+    delta; its z is the largest of theirs. Where gaps are information, a column of numbers is tested over the rows that hold one:
+    where they are is the column beside it. All share permutations of blocks of rows, so that the step-down maximum of z over
     the columns (Westfall and Young 1993, algorithm 4.1) controls exactly the chance of naming any column that does not
     differ, with the dependence between columns taken into account.
 
@@ -77,8 +75,7 @@ def explain_columns(
     sample, options, parts = test.sample, test.options, parts_of_explanation(test.sample)
     columns, first, told = len(sample.names), columns_left_out(sample), part_of(test.progress, 1, parts)
     cosets = list(Cosets(sample, options.permutations, options.seed))
-    drawn = _gaps_drawn(sample, options.seed)
-    work = partial(_column_alone, replace(test, sample=drawn), cosets, BandwidthChooser(drawn.points, options.seed))
+    work = partial(_column_alone, test, cosets)
     found = []
     for one in test.engine.here.map(work, range(columns)):
         found.append(one)
@@ -139,7 +136,7 @@ def _bytes_of_columns(n: int, columns: int, options: Options, threads: int) -> f
 
 
 def _column_alone(
-    test: TwoSamples, cosets: Sequence[tuple[BlockedRows, NDArray[np.bool_]]], chooser: BandwidthChooser, place: int
+    test: TwoSamples, cosets: Sequence[tuple[BlockedRows, NDArray[np.bool_]]], place: int
 ) -> tuple[str, Array, float]:
     """Return which kernel sees the column at this place most clearly, the largest z under each relabelling, the effect size.
 
@@ -148,30 +145,39 @@ def _column_alone(
     sample, n, p = test.sample, len(test.sample.points), len(test.sample.numeric_names)
     kernels: Sequence[Kernel] = [Delta()]
     matrices: list[Array | None] = [None]
+    there = _there(sample, place)
+    codes = np.zeros(n, dtype=np.intp)
     if place < p:
-        values, codes = levels(sample.points.numeric[:, place])
-        bandwidth = _bandwidth(chooser, place)
+        values, codes[there] = levels(sample.points.numeric[there, place])
+        bandwidth = _bandwidth(sample.points.numeric[there, place], test.options.seed)
         kernels = [Gaussian(bandwidth * 2.0**-halvings) for halvings in range(BANDWIDTHS)]
         matrices = [kernel(Points.of(values)) for kernel in kernels]
     else:
         values, codes = np.unique(sample.points.codes[:, place - p], return_inverse=True)
     points = Points.of(values[codes]) if place < p else sample.with_columns({place}).points
     alone, size, relabelled = replace(test, engine=Engine(1)), len(values), []
-    for blocks, moved_blocks in cosets:
-        rows = blocks.sizes
-        held = np.bincount(blocks.of_rows() * size + codes, minlength=len(rows) * size)
-        held = held.reshape(len(rows), size).astype(np.float64)
-        sums = np.stack([held @ (held.T if K is None else K @ held.T) - np.diag(rows) for K in matrices])
-        diagonals = np.broadcast_to(rows.astype(np.float64), sums.shape[:2])
+    for every, moved_blocks in cosets:
+        blocks = every if there.all() else every._replace(weights=there.astype(np.float64))
+        held = np.bincount(blocks.of_rows() * size + codes, weights=blocks.weights, minlength=len(blocks.sizes) * size)
+        held = held.reshape(len(blocks.sizes), size).astype(np.float64)
+        own = blocks.total_weights
+        sums = np.stack([held @ (held.T if K is None else K @ held.T) - np.diag(own) for K in matrices])
+        diagonals = np.broadcast_to(own, sums.shape[:2])
         relabelled.append(alone.over_blocks(kernels, points, (sums, diagonals), blocks, moved_blocks))
     z, _ = standardised(np.hstack(relabelled), np.full(len(kernels), tie_tolerance(1.0, n, float(n))))
     clearest = first_of(z[:, 0], np.arange(len(z)))
-    there = _there(sample, place)
+    design = sample.design
+    if design is not None:
+        both = np.intersect1d(*(design.strata[there & (sample.labels == side)] for side in (0, 1)))
+        there &= np.isin(design.strata, both)
     in_y, in_x = (np.bincount(codes[there & (sample.labels == side)], minlength=size).astype(float) for side in (0, 1))
+    effect, rows = 0.0, np.flatnonzero(there)
     # A column that has hardly any values in one sample has none to compare.
-    effect = effect_of_levels(matrices[clearest], in_x, in_y) if min(in_x.sum(), in_y.sum()) > 1 else 0.0
-    if sample.design is not None:
-        effect = discrepancy(kernels[clearest], points, sample.labels, Engine(1), sample.design).effect_size
+    if min(in_x.sum(), in_y.sum()) > 1 and design is not None:
+        some = points.take(rows), sample.labels[rows], Engine(1), design.take(rows)
+        effect = discrepancy(kernels[clearest], *some).effect_size
+    elif min(in_x.sum(), in_y.sum()) > 1:
+        effect = effect_of_levels(matrices[clearest], in_x, in_y)
     return str(kernels[clearest]), z.max(axis=0), effect
 
 
@@ -182,24 +188,6 @@ def _there(sample: Sample, place: int) -> NDArray[np.bool_]:
     if codes is None or found != PRESENCE:
         return np.ones(len(sample.points), dtype=bool)
     return np.asarray(codes == PRESENCE.index("present"))
-
-
-def _gaps_drawn(sample: Sample, seed: int) -> Sample:
-    """Return the sample with gaps of numbers filled by values of other rows of the stratum, each as often as it is there.
-
-    Blind to the samples, so that tests stay exact; the mean of a column would make those differ that have more gaps.
-    """
-    rng, numeric = np.random.default_rng((seed, GAP_STREAM)), sample.points.numeric.copy()
-    strata = np.zeros(len(numeric), dtype=np.intp) if sample.design is None else sample.design.strata
-    for place in range(numeric.shape[1]):
-        there = _there(sample, place)
-        for stratum in np.unique(strata[~there]):
-            inside = strata == stratum
-            from_rows = inside & there if (inside & there).any() else there
-            present, gaps = np.sort(numeric[from_rows, place]), np.flatnonzero(inside & ~there)
-            at = (rng.permutation(len(gaps)) + rng.random()) * (len(present) / len(gaps))
-            numeric[gaps, place] = present[at.astype(np.intp)]
-    return replace(sample, points=Points(numeric, sample.points.codes))
 
 
 def levels(values: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -217,12 +205,12 @@ def levels(values: Array) -> tuple[Array, NDArray[np.intp]]:
     return means, groups[codes]
 
 
-def _bandwidth(chooser: BandwidthChooser, place: int) -> float:
-    """Return the median bandwidth of a numeric column; where hardly any two rows differ, of its different values."""
+def _bandwidth(values: Array, seed: int) -> float:
+    """Return the median bandwidth of a column of numbers; where hardly any two rows differ, of its different values."""
     try:
-        return chooser.median("euclidean", Columns((place,), ()))
+        return BandwidthChooser(Points.of(values), seed).median("euclidean", Columns((0,), ()))
     except UndecidedError:
-        different = median_distance(np.unique(chooser.points.numeric[:, place]))
+        different = median_distance(np.unique(values))
         return different if SMALLEST < different < LARGEST else 1.0
 
 

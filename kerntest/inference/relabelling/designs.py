@@ -67,6 +67,11 @@ class Design(NamedTuple):
         units = int(self.units.max()) + 1
         return units if units < len(self.units) else None
 
+    def take(self, rows: NDArray[np.intp]) -> Design:
+        """Return the design of some of the rows, with codes from 0 again."""
+        units, strata = (np.unique(one[rows], return_inverse=True)[1] for one in (self.units, self.strata))
+        return self._replace(units=units, strata=strata)
+
     def ways(self, labels: Labels) -> int:
         """Return how many relabellings there are, or 10^11 if there are more."""
         if self.swaps:
@@ -123,7 +128,7 @@ class BlockedRows(NamedTuple):
 
     `order` says which row stands at each place, block after block, those first that are moved: `free` of them. `starts`,
     shape (b + 1,), says where each block starts, and n; `in_x` and `strata`, shape (b,), what it is part of. With `swaps`
-    every two of the moved ones are the sides of the same pairs.
+    every two of the moved ones are the sides of the same pairs. `weights`, shape (n,), are those of rows, None for 1.
     """
 
     order: NDArray[np.intp]
@@ -132,6 +137,7 @@ class BlockedRows(NamedTuple):
     strata: NDArray[np.intp]
     free: int
     swaps: bool = False
+    weights: Array | None = None
 
     @classmethod
     def of(cls, labels: Labels, seed: int, design: Design | None = None) -> BlockedRows:
@@ -192,6 +198,11 @@ class BlockedRows(NamedTuple):
         """How many rows each block has, shape (b,)."""
         return np.diff(self.starts)
 
+    @property
+    def total_weights(self) -> Array:
+        """What the rows of each block weigh, shape (b,)."""
+        return self.summed(np.ones(len(self.order)))
+
     def of_rows(self) -> NDArray[np.intp]:
         """Return the block of each row, shape (n,)."""
         found = np.empty(len(self.order), dtype=np.intp)
@@ -213,7 +224,9 @@ class BlockedRows(NamedTuple):
         return bool((self.sizes[: self.free] == self.starts[1]).all())
 
     def summed(self, values: Array) -> Array:
-        """Return the sums over each block of numbers or vectors, one a row."""
+        """Return the sums over each block of numbers or vectors, one a row, times the weights of rows."""
+        if self.weights is not None:
+            values = (values.T * self.weights).T
         return np.asarray(np.add.reduceat(values[self.order], self.starts[:-1], axis=0))
 
     def relabellings(self, at_least: int, seed: int) -> NDArray[np.bool_]:

@@ -50,6 +50,8 @@ TILE = 640
 TOGETHER_BLOCKS, TOGETHER_ROWS = 1024, 256
 # Sums over pairs of blocks that are held at a time: where blocks are many, as within many strata, those of some kernels.
 HELD_SUMS = 5 * 10**6
+# A number of rows whose square is none either, and can be divided by.
+NO_ROWS = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,13 +154,14 @@ class TwoSamples(ExactTest):
         """
         design, fixed = self.sample.design, blocks.in_x[blocks.free :]
         found = np.empty((len(kernels), len(moved)))
-        if design is not None:
+        own = design is not None or blocks.weights is not None
+        if own:
             units = self._unit_sums(kernels, points, sums[1], blocks)
 
         for start in range(0, len(moved), TOGETHER_BLOCKS):
             part = moved[start : start + TOGETHER_BLOCKS]
             labels = np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
-            weighed = None if design is None else own_weights(labels, blocks)
+            weighed = own_weights(labels, blocks) if own else None
 
             def of_kernel(
                 member: int, start: int = start, labels: Array = labels, weighed: Weighed | None = weighed
@@ -166,10 +169,10 @@ class TwoSamples(ExactTest):
                 matrix, diagonal = (some[member] for some in sums)
                 if weighed is None:
                     rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
-                    own = label_sums(labels, labels @ matrix, rows, diagonal, self.label)
+                    of_labels = label_sums(labels, labels @ matrix, rows, diagonal, self.label)
                 else:
-                    own = own_sums(labels, weighed, (matrix, diagonal), units[member], self.label)
-                found[member, start : start + TOGETHER_BLOCKS] = own
+                    of_labels = own_sums(labels, weighed, (matrix, diagonal), units[member], self.label)
+                found[member, start : start + TOGETHER_BLOCKS] = of_labels
 
             # Small products of matrices that are here: on threads of this process.
             for _ in self.engine.here.map(of_kernel, range(len(kernels))):
@@ -185,10 +188,14 @@ class TwoSamples(ExactTest):
         """
         design = self.sample.design
         if design is None or design.n_units is None:
-            return [(diagonal, blocks.sizes.astype(np.float64)) for diagonal in diagonals]
-        among = (points, design.units, blocks.of_rows(), len(blocks.in_x))
-        numbers = blocks.summed(unit_sums(None, *among))
-        together = self.engine.here.map(lambda kernel: blocks.summed(unit_sums(kernel, *among)), kernels)
+            numbers = blocks.summed(np.ones(len(blocks.order)) if blocks.weights is None else blocks.weights)
+            return [(diagonal, numbers) for diagonal in diagonals]
+
+        def summed(kernel: Kernel | None) -> Array:
+            among = points, design.units, blocks.of_rows(), len(blocks.in_x)
+            return blocks.summed(unit_sums(kernel, *among, weights=blocks.weights))
+
+        numbers, together = summed(None), self.engine.here.map(summed, kernels)
         return [(own, numbers) for own in together]
 
     def _between_blocks(
@@ -285,7 +292,7 @@ class Weighed(NamedTuple):
     """Labels of blocks, shape (R, b), as weights w of relabellings that are each normalised by its own numbers of rows.
 
     With the blocks of each stratum, the share of it, shape (S, R), and its numbers of rows of X and Y, shape (S, 2, R); and
-    whether blocks are the sides of pairs.
+    whether blocks are the sides of pairs. Of rows with weights, the `precision` 4 / n sum_s m_s n_s / (m_s + n_s), shape (R,).
     """
 
     weights: Array
@@ -293,21 +300,25 @@ class Weighed(NamedTuple):
     shares: Array
     rows: Array
     swaps: bool
+    precision: Array | None
 
 
 def own_weights(labels: Array, blocks: BlockedRows) -> Weighed:
     """Return what labels of blocks weigh."""
     of_strata = [np.flatnonzero(blocks.strata == one) for one in range(int(blocks.strata.max()) + 1)]
-    rows = np.stack(
-        [np.stack([labels[:, c] @ blocks.sizes[c], (1.0 - labels[:, c]) @ blocks.sizes[c]]) for c in of_strata]
-    )
+    sizes = blocks.total_weights
+    rows = np.stack([np.stack([labels[:, c] @ sizes[c], (1.0 - labels[:, c]) @ sizes[c]]) for c in of_strata])
+    # A sample may have no row that weighs anything.
+    rows = np.maximum(rows, NO_ROWS)
     shares = rows[:, 0] * rows[:, 1] / rows.sum(axis=1)
-    shares /= shares.sum(axis=0)
+    precision = shares.sum(axis=0)
+    shares /= precision
     weights = np.zeros_like(labels)
     for places, (m, n), share in zip(of_strata, rows, shares, strict=True):
         u = labels[:, places]
         weights[:, places] = u * (share / m)[:, None] - (1.0 - u) * (share / n)[:, None]
-    return Weighed(weights, of_strata, shares, rows, blocks.swaps)
+    precision *= 4.0 / sizes.sum()
+    return Weighed(weights, of_strata, shares, rows, blocks.swaps, None if blocks.weights is None else precision)
 
 
 def own_sums(
@@ -320,9 +331,10 @@ def own_sums(
     """Return <K, B_g> for labels g of blocks within strata, shape (R, b), each normalised by its own numbers of rows.
 
     From the sums of K over pairs of blocks, as of `add_block_sums`, and its diagonal; and those over pairs of rows of one
-    unit with the numbers of such pairs.
+    unit with the numbers of such pairs. Where rows have weights, times the precision, so that relabellings that give a sample
+    few rows vary as others do; and nothing comes from strata in which no two units of a sample have rows.
     """
-    (matrix, diagonal), (weights, of_strata, shares, rows, swaps) = sums, weighed
+    (matrix, diagonal), (weights, of_strata, shares, rows, swaps, precision) = sums, weighed
     corrections = np.zeros(len(labels))
     for places, (m, n), share in zip(of_strata, rows, shares, strict=True) if label.hollow else ():
         u, v, within = labels[:, places], 1.0 - labels[:, places], np.ix_(places, places)
@@ -330,11 +342,17 @@ def own_sums(
         together, number = (np.diag(some[places]) if some.ndim == 1 else some[within] for some in units)
         # Only of pairs rows of one unit are on both sides.
         crossed = [(u, v, m * n, -2.0)] if swaps else []
+        added, told = np.zeros(len(labels)), np.ones(len(labels), dtype=bool)
         for left, right, pairs, times in [(u, u, m * m, 1.0), (v, v, n * n, 1.0), *crossed]:
             every, same, count = (np.einsum("gb,gb->g", left @ one, right) for one in (own, together, number))
-            corrections += times * share**2 * (means_apart(every, same, pairs, count) - every / pairs)
+            added += times * share**2 * (means_apart(every, same, pairs, count) - every / pairs)
+            told &= pairs > count
+        if precision is not None:
+            w = weights[:, places]
+            added = np.where(told, added, -np.einsum("gb,gb->g", w @ own, w))
+        corrections += added
     forms: Array = np.einsum("gb,gb->g", weights @ matrix, weights) + np.square(weights) @ diagonal + corrections
-    return forms / label.factor
+    return forms / label.factor * (1.0 if precision is None else precision)
 
 
 def kernels_together(kernels: int, blocks: int) -> int:

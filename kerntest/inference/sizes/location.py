@@ -20,7 +20,7 @@ from kerntest.engines.engine import one_blas_thread
 from kerntest.engines.plan import UNITS, added
 from kerntest.errors import UsageError
 from kerntest.inference.nulls.permutation import scorer
-from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows, Design
+from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows
 from kerntest.inference.relabelling.permuted_blocks import own_weights
 from kerntest.inference.sides import Sample
 from kerntest.inference.sizes.margins import drawn_units
@@ -411,9 +411,7 @@ def _part(rows: Variable, sizes: Sequence[int], seed: int) -> Sample:
     if design is not None and design.swaps:
         last = [min(last)] * 2
     kept = np.flatnonzero(order <= np.array(last)[labels])
-    if design is not None:
-        units, strata = (np.unique(one[kept], return_inverse=True)[1] for one in (design.units, design.strata))
-        design = Design(units, strata, design.swaps, design.words)
+    design = None if design is None else design.take(kept)
     return replace(rows.take(kept), labels=labels[kept], origin=rows.origin[kept], design=design)
 
 
