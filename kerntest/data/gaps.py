@@ -22,10 +22,11 @@ def apply_missing(
     whole: Collection[str] | None = None,
     *,
     beside: Sequence[Column] = (),
+    able: bool = True,
 ) -> tuple[Table, int]:
     """Refuse missing values, or leave out the rows that have one, in any column or in those that must be whole.
 
-    Columns that are needed, or stand `beside`, must keep more than one value.
+    Columns that are needed, or stand `beside`, must keep more than one value; what else is left is `able` to be used, or not.
     """
     columns = [column for column in table.columns if whole is None or column.name in whole]
     counts = {column.name: count for column in columns if (count := column.n_missing)}
@@ -38,7 +39,7 @@ def apply_missing(
             for one in (*(one for one in table.columns if one.name in needed), *beside)
             if one.range[0] < one.range[1]
         ]
-        able = not incomplete.all() and all(np.ptp(one.values[~incomplete]) > 0 for one in parting)
+        able = able and not incomplete.all() and all(np.ptp(one.values[~incomplete]) > 0 for one in parting)
         raise missing_error(table, counts, int(np.argmax(incomplete)), needed, table.n_rows, able=able)
     if incomplete.all():
         raise no_rows_left(table.name, counts, needed)

@@ -234,6 +234,7 @@ class Comparison:
             explanation=explanation,
             **self.reading.design,
             units=None if sample.design is None else sample.design.n_units,
+            exact=not uneven,
             warnings=warnings,
             subject=self.subject,
         )
@@ -294,6 +295,7 @@ def two_sample_result(
     sized: dict[str, Any],
     warnings: Sequence[str],
     subject: str = "",
+    exact: bool = True,
     **more: Any,
 ) -> two_sample_record.TwoSampleResult:
     """Return the record of a test."""
@@ -308,7 +310,7 @@ def two_sample_result(
         **run.fields(verdict, family, record.FamilyMember, warnings),
         provenance=provenance,
         reject=rejects and (minimum is None or minimum.reached),
-        decision=decision_sentence(verdict.p_value, alpha, subject, **sized),
+        decision=decision_sentence(verdict.p_value, alpha, subject, exact=exact, **sized),
         kernel=str(kernel),
         bandwidth=getattr(kernel, "bandwidth", None),
         gamma=getattr(kernel, "gamma", None),

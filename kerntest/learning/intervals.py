@@ -155,7 +155,7 @@ class UnevenCoverage:
     def told(self, rows: str) -> str:
         """Return a warning: the noise is taken to be one for all rows."""
         grow, (low, high) = "grow" if self.high < self.low else "shrink", map(percent, (self.low, self.high))
-        told = f"intervals have about one width, and errors {grow} with the prediction of {self.target!r}"
+        told = f"intervals allow for errors of one size, and errors {grow} with the prediction of {self.target!r}"
         shares = f"those of {percent(self.interval)} hold {low} of the third with the lowest and {high} of that with the highest"
         way = "the logarithm of positive numbers" if grow == "grow" else "the square or the exponential"
         way_out = f"a transformation of {self.target!r}, such as {way}, may help"

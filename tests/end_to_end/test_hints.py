@@ -104,6 +104,61 @@ def test_what_asks_the_same_of_whole_cases_can_be_copied(kerntest, how):
     assert "rows with the same 'person'" not in again.out
 
 
+PAY = {"pay": np.repeat(np.arange(60.0), 2), "year": np.tile([2001, 2002], 60), "size": RNG.normal(size=120)}
+PAY |= {"kind": [*"uvw"] * 40, "name": [f"n{k}" for k in range(120)]}
+
+
+@pytest.mark.parametrize("gaps", ["", "pay", "size", "pay,size"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "--by pay",
+        "--by pay --where 'year > 1900' --exclude name",
+        "--by pay --sample 100 --columns size,kind",
+        "--by pay --sample 30 --strata kind",
+        "--by size --exclude name",
+        "--by pay --where 'year == 2001 and pay < 9'",
+    ],
+)
+def test_a_column_of_too_many_groups_leads_to_what_runs(kerntest, gaps, asked):
+    frame = pd.DataFrame(PAY)
+    for name in filter(None, gaps.split(",")):
+        frame.loc[[4, 50, 71], name] = np.nan
+    frame.to_csv("all pay.csv", index=False)
+    words = shlex.split(f"mmd 'all pay.csv' {asked}")
+    code, hint = outcome(kerntest, shlex.join(words))
+    assert code in {2, 3}
+    command = hint.split("`")[1]
+    again = kerntest(*shlex.split(command)[1:])
+    assert again.code == 0, again.err
+    # Options that stand before the call run beside those that were given, of which a condition takes its own in.
+    ways = [way.split(" takes ")[0].split(" compares ")[0] for way in hint.split("`")[0].split("; ") if way[:2] == "--"]
+    for added in map(shlex.split, ways):
+        kept = list(words)
+        if added[0] in words:
+            del kept[words.index(added[0]) : words.index(added[0]) + 2]
+        again = kerntest(*kept, *added, "--permutations", "200")
+        assert again.code == 0, again.err
+
+
+def test_names_of_rows_lead_to_a_column_of_groups(kerntest):
+    pd.DataFrame(PAY).to_csv("pay.csv", index=False)
+    code, hint = outcome(kerntest, "mmd pay.csv --by name")
+    assert code == 2
+    assert hint == "name a column in --by whose values occur in many rows; --by kind does"
+    assert kerntest(*shlex.split("mmd pay.csv --by kind --permutations 200")).code == 0
+
+
+def test_missing_values_are_kept_where_no_group_would_be_left(kerntest):
+    frame = pd.DataFrame(PAY | {"size": np.where(np.arange(120) % 3, np.nan, PAY["size"])})
+    frame["group"] = np.where(np.arange(120) % 3, frame["kind"], frame["name"])
+    frame[["group", "size", "year"]].to_csv("kept.csv", index=False)
+    code, hint = outcome(kerntest, "mmd kept.csv --by group")
+    assert code == 3
+    assert hint == "--missing indicator keeps them; --exclude size leaves the column out"
+    assert kerntest(*shlex.split("mmd kept.csv --by group --missing indicator --permutations 200")).code == 0
+
+
 @pytest.mark.parametrize(
     ("command", "not_offered"),
     [

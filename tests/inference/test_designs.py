@@ -645,4 +645,7 @@ def test_of_clusters_of_other_sizes_in_each_file_kernels_are_judged_one_by_one()
     even.append(mmd_test(clusters_of([1] * 40, rng), clusters_of([1] * 40, rng), paired="c"))
     assert not any("are no longer what they were" in text for one in even for text in one.warnings)
     pairs = clusters_of([10] * 20, rng), clusters_of([1] * 20, rng)
-    assert any("one side of the pairs has more rows" in text for text in mmd_test(*pairs, paired="c").warnings)
+    unequal = mmd_test(*pairs, paired="c")
+    assert any("one side of the pairs has more rows" in text for text in unequal.warnings)
+    assert "approximate" in unequal.decision
+    assert not any("approximate" in one.decision for one in even)

@@ -252,7 +252,7 @@ def test_numbers_of_which_most_are_alone_are_no_groups():
     frame = frame_of((12, 13, 14)).assign(group=np.maximum(np.arange(39) // 2, np.arange(39) - 7))
     with pytest.raises(UsageError, match="25 of 32 groups in 'group' have fewer than two rows") as caught:
         mmd_test(frame, by="group")
-    assert "hsic_test with y_columns='group'" in caught.value.hint
+    assert "hsic_test(data, y_columns='group') tests" in caught.value.hint
 
 
 def test_missing_values_of_other_columns_cost_rows():

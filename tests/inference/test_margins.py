@@ -182,8 +182,8 @@ def test_near_0_there_is_no_interval_and_the_report_says_so():
     assert found.interval.lower is found.interval.upper is found.interval.effect_size_lower is None
     told = " ".join(str(found).split())
     assert (
-        "none: MMD is too near 0 for so few rows; the p-value holds without one "
-        f"(that MMD: {found.interval.mmd:.4g} under {found.interval.kernel[:8]}" in told
+        f"none: MMD under another kernel than above, {found.interval.mmd:.4g}, is too near 0 for so few rows; the p-value "
+        f"holds without one (under {found.interval.kernel[:8]}" in told
     )
     # Its own estimate lies within its ends, that of the clearest kernel need not.
     found = mmd_test(*normals(100, shift=1.5, seed=4))
@@ -196,6 +196,7 @@ def test_near_0_there_is_no_interval_and_the_report_says_so():
         ]
         assert f"{name} {getattr(interval, field):.4g} (" in told
         assert f"{ends[0]:.4g} to {ends[1]:.4g})" in told
+    assert "interval under another kernel than above: MMD" in told
     # A margin has its own bounds, which hold there too.
     assert "none: MMD" not in str(mmd_test(x, y, margin=0.1))
     assert mmd_test(*normals(100, seed=4)).interval is None

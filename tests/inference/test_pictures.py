@@ -12,6 +12,7 @@ from scipy.stats import pearson3
 pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
 from tolerances import assert_close
 
 from kerntest import hsic_pairs, hsic_test, mmd_test, parse_kernel, read_table
@@ -294,6 +295,14 @@ def test_the_picture_of_an_explanation_shows_both_distributions_of_the_first_col
     assert_close(sum(patch.get_height() for patch in drawn["words"].patches), 0.2)
     assert 1.9 < sum(patch.get_height() for patch in drawn["same"].patches) <= 2.0 + 1e-9
     assert any("Apr" in text for text in tick_labels(drawn["day"], "x"))
+
+
+def test_an_axis_of_effect_sizes_ends_at_the_largest_there_is():
+    figure = Figure()
+    for axis, effects in zip(figure.subplots(1, 2), ([0.97, 0.4], [0.1, 0.05]), strict=True):
+        pictures.draw_effects(axis, ["a", "b"], np.array(effects), np.array([0.01, 0.3]), 0.05)
+        assert effects[0] <= max(axis.get_xticks()) <= 1.0
+        assert axis.get_xlim()[1] > 1.4 * effects[0]
 
 
 def test_of_few_numbers_each_has_its_bar():

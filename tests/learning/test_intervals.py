@@ -224,5 +224,5 @@ def test_intervals_below_0_of_what_never_is_are_told(fraction):
     # Far from 0, below it, a share of two values, and where intervals of one width are told to be wrong.
     assert told(9.0 + noise) == told(noise) == told((noise > 0).astype(float)) == []
     grows = train_ridge(pd.DataFrame({"x": x, "y": x**3 * (1.05 + noise)}), "y", test_fraction=fraction).warnings
-    assert [one for one in grows if "about one width" in one]
+    assert [one for one in grows if "errors of one size" in one]
     assert not [one for one in grows if "below 0" in one]

@@ -130,6 +130,12 @@ def test_what_cannot_be_fitted_is_refused(code, call):
     raises({"usage": UsageError, "data": DataError, "undecided": UndecidedError}[code.partition(".")[0]], code, call)
 
 
+def test_weights_that_are_nearly_balanced_are_known():
+    with pytest.raises(UsageError, match="are no weights of classes") as caught:
+        SVM(class_weight="balancd")
+    assert caught.value.hint == "did you mean 'balanced'?"
+
+
 N = 40
 ROWS = pd.DataFrame({"a": np.arange(N) * 1.5, "b": np.arange(N) % 3, "y": ["u", "v"] * (N // 2)})
 GAPS, NUMBERS_OF_ROWS = ROWS.assign(y=[None, *ROWS["y"][1:]]), ROWS.assign(y=np.arange(N) / 7)

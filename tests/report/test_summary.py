@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kerntest.inference.sides import NullMethod
 from kerntest.report.results.record import FamilyMember, flatten
-from kerntest.report.results.two_sample_record import ColumnContents, ColumnEffect, Explanation
+from kerntest.report.results.two_sample_record import ColumnContents, ColumnEffect, Explanation, Margin
 from kerntest.report.summaries.test_summary import (
     contents_lines,
     decision_sentence,
@@ -83,6 +83,19 @@ def test_a_p_value_in_words(p_value, share):
 )
 def test_a_decision_shows_the_digits_that_decided(p_value, sentence):
     assert decision_sentence(p_value, 0.05) == sentence
+
+
+@pytest.mark.parametrize("verdict", ["same", "differ", "undecided"])
+def test_what_a_margin_has_decided_is_not_called_unproven(verdict):
+    margin = Margin("0.3", 0.3, None, None, "gaussian(1)", 0.1, 0.05, 0.2, verdict, (9, 9))
+    told = decision_sentence(0.43, 0.05, margin=margin)
+    assert "No difference found at alpha = 0.05 (p = 0.43)." in told
+    assert ("not proof" in told) == (verdict == "undecided")
+
+
+def test_a_decision_by_an_approximate_p_value_says_so():
+    assert decision_sentence(0.01, 0.05, exact=False).endswith(" differ (p = 0.01 <= alpha = 0.05, p approximate).")
+    assert "(p = 0.43, approximate)." in decision_sentence(0.43, 0.05, exact=False)
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,12 @@ def draw_effects(
     colours = np.where(p[shown] <= alpha, COLOUR_Y, NEUTRAL)
     panels.draw_bars(axis, [panels.abridged(names[place], 24) for place in shown], effects[shown], texts, color=colours)
     widest = 1.45 * float(effects.max(initial=0.05))
-    axis.set(xlim=(0.0, widest), xlabel=f"effect size (coloured: corrected p <= {number(alpha)})")
+    # Beyond 1, which is the most, is room for texts alone.
+    axis.set_xlim(0.0, widest)
+    axis.set(
+        xticks=[one for one in axis.get_xticks() if one <= min(widest, 1.0)],
+        xlabel=f"effect size (coloured: corrected p <= {number(alpha)})",
+    )
     more = f"first {len(shown)} of {len(names)}" if len(shown) < len(names) else ""
     write_title(axis, heading, more)
 

@@ -79,7 +79,7 @@ def compare_groups(
         )
     reading = comparison.reading
     table = read_one(data, reading, "x")
-    samples, told = groups_of(reading, table, by, reference)
+    samples, told = groups_of(reading, data, table, by, reference)
     same = partial(asks_of_whole_cases, comparison.reading, data, samples, alpha=comparison.options.alpha)
     # Rows and columns are chosen by now.
     reading = replace(

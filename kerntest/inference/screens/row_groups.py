@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kerntest.data.column_types import as_text
+from kerntest.data.column_types import as_text, identifies_rows
 from kerntest.data.columns import check_usable, laid_below, named_columns, split_patterns
 from kerntest.data.condition import as_name
 from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL
 from kerntest.data.gaps import apply_missing, lost_rows
 from kerntest.data.missing import with_gap_level
-from kerntest.errors import DataError, UsageError, counted, either, listed, option, shell_word, suggest
+from kerntest.errors import DataError, KerntestError, UsageError, counted, either, listed, option, shell_word, suggest
 from kerntest.inference.relabelling.permuted_clusters import exchanged, most_relabellings
 from kerntest.inference.sides import read_one
 from kerntest.report.summaries.words import natural_order
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.table import Table
+    from kerntest.data.table import Column, Table
     from kerntest.inference.sides import Reading
 
 # More pairs than these are a search that needs a question.
@@ -65,7 +65,7 @@ def one_table(reading: Reading, source: Any) -> UsageError:
 
 
 def groups_of(
-    reading: Reading, table: Table, by: str, reference: str | float | None
+    reading: Reading, source: Any, table: Table, by: str, reference: str | float | None
 ) -> tuple[Samples, tuple[str, ...]]:
     """Return the groups that a column names in the order of its values, numbers as numbers, and what was left out."""
     place = {"file": table.name, "column": by}
@@ -77,40 +77,40 @@ def groups_of(
     if not others:
         said, hint = f"no column of {table.name} is left to compare by {by!r}", f"name another in {option('columns')}"
         raise UsageError(said, hint=hint, code="usage.no_columns", where=place)
-    _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
     # What belongs together is not compared, but known in every pair.
     apart = [name for name in table.select(reading.apart).names if name not in others]
     used = check_usable(table.select([*others, *apart]))
-    if reading.missing == "error":
-        apply_missing(used.take(~column.missing), "error", beside=[column.take(~column.missing)])
-    of_kind, column = column.kind, as_text(column)
-    names = [column.levels[code] for code in np.flatnonzero(column.level_counts)]
+    # Without any group what is missing is all there is to tell.
+    here, whole = ~column.missing, complete_rows(used)
+    if not here.any():
+        apply_missing(replace(table, columns=(column,)), "drop", [by])
+    texts = as_text(column)
+    names = [texts.levels[code] for code in np.flatnonzero(texts.level_counts)]
     names = [names[one] for one in natural_order(names)]
-    warnings = _without_group(table, by, lost, len(names))
     if len(names) < 2:
         said = f"column {by!r} of {table.name} has one value: {names[0]!r}; groups are two or more"
         raise DataError(said, hint=f"name another column in {option('by')}", code="data.groups", where=place)
     first = None if reference is None else _named(reference, names, by, place)
-    rows = [np.flatnonzero(column.values == column.levels.index(name)) for name in names]
-    complete = np.ones(table.n_rows, dtype=np.bool_) if indicated else complete_rows(used)
-    if len(names) > 2:
-        names, rows, told = _of_two_rows(names, rows, complete, by=by, first=first, place=place)
-        warnings += told
-    pairs = list(combinations(range(len(names)), 2))
-    if first is not None:
-        pairs = [(names.index(first), one) for one in range(len(names)) if names[one] != first]
-    refuse_many(pairs, len(names), "groups", by, names[0])
+    rows = [np.flatnonzero(texts.values == texts.levels.index(name)) for name in names]
+    ways = _Ways(reading, source, table, column, others, not (whole & here).all())
+    every = np.ones(table.n_rows, dtype=np.bool_)
+    if reading.missing == "error" and ways.gaps:
+        able = _makes_groups(names, rows, whole, first, ways)
+        if not able and not _makes_groups(names, rows, every, first, ways):
+            # However gaps are taken, no groups can be compared.
+            _parted(names, rows, whole, first, ways)
+        apply_missing(replace(table, columns=(column,)), "error", [by])
+        apply_missing(used.take(here), "error", beside=[column.take(here)], able=able)
+    _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
+    warnings = _without_group(table, by, lost, len(names))
+    names, rows, pairs, told = _parted(names, rows, every if indicated else whole, first, ways)
+    warnings += told
     # What was remarked of columns is told of the table.
     plain = replace(used, notes=(), columns=tuple(replace(one, remarks=()) for one in used.columns))
     tables = [
         replace(plain.take(own), name=f"{table.name}, {by} = {name}") for name, own in zip(names, rows, strict=True)
     ]
-    # A condition that takes the first pair.
-    shown = [
-        one if of_kind in {"number", "boolean"} else "'" + one.replace("'", "''") + "'"
-        for one in map(names.__getitem__, pairs[0])
-    ]
-    two = f"{as_name(by)} in ({', '.join(shown)})"
+    two = ways.condition([names[one] for one in pairs[0]])
     codes = np.full(table.n_rows, -1)
     for code, own in enumerate(rows):
         codes[own] = code
@@ -118,32 +118,104 @@ def groups_of(
     return Samples(names, tables, pairs, first, by, two, pooled, codes[codes >= 0]), (*used.warnings, *warnings)
 
 
-def _of_two_rows(
+class _Ways(NamedTuple):
+    """What else can be asked of a table with a column of groups, as options and calls that run as they stand."""
+
+    reading: Reading
+    source: Any
+    table: Table
+    column: Column
+    others: Sequence[str]
+    gaps: bool
+
+    @property
+    def by(self) -> str:
+        """The column of groups."""
+        return self.column.name
+
+    @property
+    def place(self) -> dict[str, str | int]:
+        """Where the groups are."""
+        return {"file": self.table.name, "column": self.by}
+
+    def condition(self, names: Sequence[str]) -> str:
+        """Return the condition that takes some groups."""
+        plain = self.column.kind in {"number", "boolean"}
+        shown = [one if plain else "'" + one.replace("'", "''") + "'" for one in names]
+        return f"{as_name(self.by)} in ({', '.join(shown)})"
+
+    def to_compare(self, name: str, value: str) -> str:
+        """Return an option, and beside it what takes the missing values that stand in the way."""
+        dropped = self.reading.missing == "error" and self.gaps
+        return option(name, value) + (f"{either(' ', ', ')}{option('missing', 'drop')}" if dropped else "")
+
+    def others_than_groups(self) -> str:
+        """Return what to ask of numbers that are groups of one row each; of names of rows, which columns have groups."""
+        counts = self.column.level_counts if self.column.is_category else np.empty(0)
+        if len(counts) and identifies_rows(np.count_nonzero(counts), int(counts.sum())):
+            most = min(20, self.table.n_rows // 2)
+            grouping = (one.name for one in self.table.columns if one.is_category and 2 <= len(one.used_levels) <= most)
+            example = next((f"; {option('by', name)} does" for name in grouping), "")
+            return f"name a column in {option('by')} whose values occur in many rows{example}"
+        reading, design = self.reading, self.reading.design
+        apart = [name for name in (design["paired"], design["strata"]) if name is not None]
+        call = _hsic(
+            reading,
+            self.source,
+            x=None if reading.columns is None else list(self.others),
+            y=[self.by],
+            exclude=[*split_patterns(reading.exclude), *apart] or None,
+            missing=reading.missing if reading.missing != "error" else "drop" if self.gaps else None,
+            categorical=split_patterns(reading.categorical) or None,
+        )
+        return f"{call} tests whether the other columns depend on it"
+
+
+def _makes_groups(*parts: Any) -> bool:
+    """Say whether groups can be compared."""
+    try:
+        _parted(*parts)
+    except KerntestError:
+        return False
+    return True
+
+
+def _parted(
     names: Sequence[str],
     rows: Sequence[NDArray[np.intp]],
     complete: NDArray[np.bool_],
-    *,
-    by: str,
     first: str | None,
-    place: Mapping[str, str],
-) -> tuple[list[str], list[NDArray[np.intp]], list[str]]:
-    """Return the groups of two complete rows or more, their rows, and what was left out; refuse what leaves too few."""
-    few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
+    ways: _Ways,
+) -> tuple[list[str], list[NDArray[np.intp]], list[tuple[int, int]], list[str]]:
+    """Return the groups of two complete rows or more, of two groups both, their rows and pairs, and what was left out.
+
+    Refuse what leaves too few groups, and more pairs than anybody reads.
+    """
+    by, few = ways.by, list[str]()
+    if len(names) > 2:
+        few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
     kept = [(name, own) for name, own in zip(names, rows, strict=True) if name not in few]
     without = "" if complete.all() else " without missing values"
     if 2 * sum(len(own) for _, own in kept) < len(complete) and len(few) > FEW_ALONE:
         told = f"{len(few):,} of {counted(len(names), 'group')} in {by!r} have fewer than two rows{without}"
-        raise UsageError(told, hint=_depends_on(by), code="usage.groups", where=dict(place))
+        raise UsageError(told, hint=ways.others_than_groups(), code="usage.groups", where=ways.place)
     if first in few or len(kept) < 2:
         told = f"all groups of {by!r}{' but one' if kept else ''} have"
         told = f"the reference {first!r} has" if first in few else told
-        said, hint = f"{told} fewer than two rows{without}", "a group needs two rows at least"
-        raise DataError(said, hint=hint, code="data.groups", where=dict(place))
+        other = f"; {ways.to_compare('reference', kept[0][0])} has more" if first in few and len(kept) > 1 else ""
+        other = other if len(kept) > 1 else f"; {ways.others_than_groups()}"
+        said, hint = f"{told} fewer than two rows{without}", f"a group needs two rows at least{other}"
+        raise DataError(said, hint=hint, code="data.groups", where=ways.place)
     warnings = []
     if few:
         said = f"{counted(len(few), 'group')} of {by!r} with fewer than two rows left out"
         warnings.append(f"{said}: {listed([repr(one) for one in few], 5)}")
-    return [name for name, _ in kept], [own for _, own in kept], warnings
+    left = [name for name, _ in kept]
+    pairs = list(combinations(range(len(left)), 2))
+    if first is not None:
+        pairs = [(left.index(first), one) for one in range(len(left)) if left[one] != first]
+    refuse_many(pairs, len(left), "groups", ways, left)
+    return left, [own for _, own in kept], pairs, warnings
 
 
 def _without_group(table: Table, by: str, lost: int, groups: int) -> list[str]:
@@ -172,12 +244,6 @@ def _as_number(text: str) -> float | None:
         return None
 
 
-def _depends_on(by: str) -> str:
-    """Return what does with numbers that are groups of one row each."""
-    some = either(f"--y {by}", f"y_columns={by!r}")
-    return f"{either('`kerntest hsic`', 'hsic_test')} with {some} tests whether the other columns depend on it"
-
-
 def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: str, alpha: float) -> str:
     """Return the call of hsic that asks of whole cases, which a column names, what a comparison of groups asks of rows.
 
@@ -193,27 +259,37 @@ def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: st
     chosen = reading.columns
     if chosen is not None and by in named_columns(first.with_all_columns(), chosen, None).names:
         chosen = [name for name in first.names if name != cases]
-    told = {"x": [by], "y": chosen, "exclude": reading.exclude, "cluster": [cases]}
-    told["missing"] = None if reading.missing == "error" else reading.missing
     codes = [*split_patterns(reading.categorical)]
     # Of more than two groups numbers say more than which one.
     if len(samples.names) > 2 and not first.with_all_columns()[by].is_category:
         codes.append(by)
-    told["categorical"] = codes or None
+    missing = None if reading.missing == "error" else reading.missing
+    told = {"x": [by], "y": chosen, "exclude": reading.exclude, "missing": missing, "categorical": codes or None}
+    return _hsic(replace(reading, cluster=cases), data, **told)
+
+
+def _hsic(reading: Reading, source: Any, **told: Any) -> str:
+    """Return a call of hsic on the rows that are read, those of a cluster together; None is not told."""
+    told["cluster"] = reading.cluster and [reading.cluster]
     told |= {name: value for name, value in vars(reading.csv).items() if value != vars(AS_USUAL)[name]}
     words = [option(name, value, most=None) for name, value in told.items() if value is not None]
-    typed = " ".join(["kerntest hsic", shell_word(str(data)), *words])
+    typed = " ".join(["kerntest hsic", shell_word(str(source)), *words])
     return either(f"`{typed}`", f"hsic_test({', '.join(['data', *words])})")
 
 
-def refuse_many(pairs: Sequence[Any], count: int, noun: str, by: str = "", name: str = "") -> None:
+def refuse_many(
+    pairs: Sequence[Any], count: int, noun: str, ways: _Ways | None = None, names: Sequence[str] = ()
+) -> None:
     """Refuse more pairs than anybody reads."""
     if len(pairs) <= MOST_PAIRS:
         return
-    hint = f"at most {MOST_PAIRS + 1} {noun} can be compared with one of them"
-    if by:
-        hint = f"{option('where')} takes some of them; {_depends_on(by)}"
+    hint, column = f"at most {MOST_PAIRS + 1} {noun} can be compared with one of them", ""
+    if ways is not None:
+        where, column = ways.reading.csv.where, f" in {ways.by!r}"
+        some = ways.condition([names[one] for one in pairs[0]])
+        some = some if where is None else f"({where}) and {some}"
+        hint = f"{ways.to_compare('where', some)} takes two of them; {ways.others_than_groups()}"
         if count - 1 <= MOST_PAIRS:
-            hint = f"{option('reference', name)} compares each with that one; {hint}"
-    said = f"{counted(count, noun.removesuffix('s'))}{f' in {by!r}' if by else ''} make {len(pairs):,} pairs, more than {MOST_PAIRS}"
+            hint = f"{ways.to_compare('reference', names[0])} compares each with that one; {hint}"
+    said = f"{counted(count, noun.removesuffix('s'))}{column} make {len(pairs):,} pairs, more than {MOST_PAIRS}"
     raise UsageError(said, hint=hint, code="usage.groups")

@@ -166,10 +166,10 @@ def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
     """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'; balanced as it is."""
     if given is None or (isinstance(given, str) and given == BALANCED):
         return given
-    code, hint = (
-        "usage.class_weight",
-        f"write {option('class-weight', 'balanced')}, or {option('class-weight', 'good:1,bad:5')}",
-    )
+    code, example = "usage.class_weight", option("class-weight", "good:1,bad:5")
+    hint = f"write {option('class-weight', BALANCED)}, or a number for each class of the target, as {example} for good and bad"
+    if isinstance(given, str) and suggest(given, [BALANCED]):
+        hint = f"did you mean {BALANCED!r}?"
     if isinstance(given, Mapping):
         pairs = [(_class_name(label), weight) for label, weight in given.items()]
     else:

@@ -24,21 +24,27 @@ def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tu
     """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
     # Of the kernel of the interval: the numbers above may be of another one, and need not lie between its ends.
     mmd, effect = (number(value) for value in (interval.mmd, interval.effect_size))
+    same = interval.kernel == kernel
     if interval.lower is None or interval.upper is None:
-        why = "MMD has no standard error" if interval.standard_errors is None else "MMD is too near 0 for so few rows"
-        none = f"none: {why}; the p-value holds without one"
-        under = f"(that MMD: {mmd} under {visible(shortened_kernel(interval.kernel))}, which is chosen beforehand)"
-        return labelled("interval", [none, *([] if interval.kernel == kernel else [under])])
+        which = "MMD" if same else f"MMD under another kernel than above, {mmd},"
+        why = "has no standard error" if interval.standard_errors is None else "is too near 0 for so few rows"
+        none = f"none: {which} {why}; the p-value holds without one"
+        under = f"(under {visible(shortened_kernel(interval.kernel))}, which is chosen beforehand)"
+        return labelled("interval", [none, *([] if same else [under])])
     ends = f"{percent(interval.level)}: {number(interval.lower)} to {number(interval.upper)}"
     sizes = f"{number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
     found = f"MMD {mmd} ({ends}), effect size {effect} ({sizes})"
-    return labelled("interval", [found, _under(interval.kernel, kernel)])
+    return labelled("interval", _under(interval.kernel, kernel, found))
 
 
-def _under(kernel: str, other: str) -> str:
-    """Return under which kernel a size is, and that it is not the one of the result."""
-    same = "" if kernel == other else ", chosen beforehand and another than above"
-    return f"under {visible(shortened_kernel(kernel))}{same}"
+def _under(kernel: str, other: str, found: str) -> list[str]:
+    """Return what was found of a size, and under which kernel, where it is not the one of the result."""
+    under = f"under {visible(shortened_kernel(kernel))}"
+    return (
+        [found, under]
+        if kernel == other
+        else [f"under another kernel than above: {found}", f"{under}, chosen beforehand"]
+    )
 
 
 def margin_lines(margin: two_sample_record.Margin, kernel: str) -> list[tuple[str, str]]:
@@ -48,8 +54,7 @@ def margin_lines(margin: two_sample_record.Margin, kernel: str) -> list[tuple[st
         "margin",
         [
             f"MMD of {number(margin.margin)}{_as_shift(margin)}: {margin.verdict}",
-            found,
-            _under(margin.kernel, kernel),
+            *_under(margin.kernel, kernel, found),
         ],
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kerntest.errors import counted, either, option
@@ -71,12 +72,15 @@ CORRECTIONS = {
 # What the results of all tests say
 
 
-def decided(p_value: float, alpha: float, found: str, none: str, more: str = "") -> str:
+NO_PROOF = " That is not proof that there is none."
+
+
+def decided(p_value: float, alpha: float, found: str, none: str, more: str = "", *, exact: bool = True) -> str:
     """Return the answer of a test as a sentence, with the comparison that made it."""
-    p_text, sign, alpha_text = compared(p_value, alpha)
+    (p_text, sign, alpha_text), how = compared(p_value, alpha), "" if exact else ", p approximate"
     if p_value <= alpha:
-        return f"{found} (p = {p_text} {sign} alpha = {alpha_text}){more}."
-    return f"{none} at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
+        return f"{found} (p = {p_text} {sign} alpha = {alpha_text}{how}){more}."
+    return f"{none} at alpha = {alpha_text} (p = {p_text}{how and ', approximate'}).{NO_PROOF}"
 
 
 def summary_of(
@@ -175,11 +179,13 @@ def decision_sentence(
     margin: two_sample_record.Margin | None = None,
     smallest_shift: two_sample_record.SmallestShift | None = None,
     interval: two_sample_record.Interval | None = None,
+    exact: bool = True,
 ) -> str:
     """Return the answer of a two-sample test as a sentence, and how that stands to what was asked of its size."""
     del interval
     subject = f"{subject[:1].upper()}{subject[1:]}"
-    decision = decided(p_value, alpha, f"{subject} differ", "No difference found", minimum_clause(minimum_effect))
+    told = partial(decided, p_value, alpha, exact=exact)
+    decision = told(f"{subject} differ", "No difference found", minimum_clause(minimum_effect))
     if margin is not None:
         sides = f"MMD is between {number(margin.lower_bound)} and {number(margin.upper_bound)}"
         answer = {
@@ -189,8 +195,9 @@ def decision_sentence(
             f"; {rows_to_decide_text(margin)}",
         }[margin.verdict]
         if margin.verdict == "same" and p_value <= alpha:
-            decision = decided(p_value, alpha, "There is a difference, but a smaller one", "")
-        return f"{answer}. {decision}"
+            decision = told("There is a difference, but a smaller one", "")
+        # The margin says more than that nothing was found.
+        return f"{answer}. {decision if margin.verdict == 'undecided' else decision.removesuffix(NO_PROOF)}"
     return decision + shift_clause(smallest_shift)
 
 
