@@ -314,11 +314,11 @@ def test_what_is_no_design_is_refused(tmp_path):
         DataError, match=r"3 clusters of 'who' have rows in both tables \(the first in x, row 13\)"
     ) as caught:
         mmd_test(x, y, cluster="who")
-    assert caught.value.hint.startswith("paired='who' compares rows")
+    assert caught.value.hint.startswith("paired='who', without cluster='who', compares rows")
     with pytest.raises(DataError, match="3 clusters of 'who' have rows in both tables") as caught:
         mmd_test(x, y, cluster="who", strata="shop")
     # Beside strata, pairs would be refused.
-    assert caught.value.hint.startswith("paired='who', without strata='shop', compares rows")
+    assert caught.value.hint.startswith("paired='who', without cluster='who' and strata='shop', compares rows")
     with pytest.raises(UsageError, match="exclude each other"):
         mmd_test(x, y, paired="who", strata="shop")
     with pytest.raises(DataError, match="no value of 'who' is in both"):
@@ -610,7 +610,7 @@ def test_whole_cases_are_offered_only_where_that_test_can_reject():
     with pytest.raises(DataError, match="rows in both tables") as caught:
         mmd_test(table, by="half", columns="value", cluster="who")
     assert "hsic" not in caught.value.hint
-    assert "strata='who' asks what differs within one case" in caught.value.hint
+    assert "strata='who', without cluster='who', asks what differs within one case" in caught.value.hint
 
 
 def test_the_same_table_twice_is_told_of_pairs_too():

@@ -414,10 +414,12 @@ def _refuse_shared(
     row = int(np.flatnonzero(codes[:n_x] == both[0])[0])
     said = f"{counted(len(both), 'cluster')} of {cluster!r} {'has' if len(both) == 1 else 'have'} rows in both tables"
     # Of a pair each stratum is its own.
-    alone = "" if strata is None else f", without {option('strata', [strata])},"
-    hint = f"{option('paired', [cluster])}{alone} compares rows of the same cluster with each other"
+    instead = f", without {option('cluster', [cluster])}"
+    alone = "" if strata is None else f" and {option('strata', [strata])}"
+    hint = f"{option('paired', [cluster])}{instead}{alone}, compares rows of the same cluster with each other"
     if strata is None and same is not None and np.bincount(codes[:n_x]).max() > 1:
-        hint = ways_with_shared_cases(cluster, same, within=_ways_within(codes, n_x) * alpha >= 1.0) or hint
+        within = _ways_within(codes, n_x) * alpha >= 1.0
+        hint = ways_with_shared_cases(cluster, same, within=within, instead=f"{instead},") or hint
     where = {**used[0].where(row), "column": cluster}
     said = f"{said} (the first in {used[0].name}, {used[0].place(row)})"
     raise DataError(said, hint=hint, code="data.clusters", where=where)

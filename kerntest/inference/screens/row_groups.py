@@ -152,7 +152,7 @@ class _Ways(NamedTuple):
     def others_than_groups(self) -> str:
         """Return what to ask of numbers that are groups of one row each; of names of rows, which columns have groups."""
         counts = self.column.level_counts if self.column.is_category else np.empty(0)
-        if len(counts) and identifies_rows(np.count_nonzero(counts), int(counts.sum())):
+        if len(counts) and identifies_rows(int(np.count_nonzero(counts)), int(counts.sum())):
             most = min(20, self.table.n_rows // 2)
             grouping = (one.name for one in self.table.columns if one.is_category and 2 <= len(one.used_levels) <= most)
             example = next((f"; {option('by', name)} does" for name in grouping), "")
