@@ -116,6 +116,25 @@ def test_test_rows_that_are_learned_from_are_told(tmp_path):
             assert all(text.startswith(f"{shared} rows of 60 of {path} are among those") for text in told)
 
 
+def test_columns_that_are_not_used_tell_other_cases_from_copies():
+    """Orders of one product at one price are no copies; what names the tables tells nothing apart."""
+    drawn = np.random.default_rng(5)
+    product = drawn.integers(0, 60, 400)
+    orders = pd.DataFrame(
+        {"price": np.linspace(1.0, 99.0, 60)[product], "weight": (product * 7.3) % 11, "y": product / 7.0}
+    )
+    orders = orders.assign(city=drawn.choice(list("abcdefgh"), 400), paid=drawn.normal(size=400), part="learned")
+    held = orders[200:].assign(part="held")
+    again = pd.concat([held, orders[:30].assign(part="held")])
+    for test, shared in ((held, 0), (again, 30)):
+        done = train_ridge(orders[:200], "y", columns=["price", "weight"], test=test)
+        told = [text for text in done.warnings if "learned from: what is known by heart" in text]
+        assert len(told) == (shared > 0)
+        assert all(text.startswith(f"{shared} rows of {len(test)}") for text in told)
+        (kept,) = [text for text in done.warnings if "repeat another row" in text]
+        assert "repeat another row in the columns that are used: a row and its copies stay together" in kept
+
+
 # Columns that tell
 
 

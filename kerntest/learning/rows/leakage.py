@@ -72,7 +72,13 @@ def kept_together(labelled: Labelled) -> Labelled:
     if copies is not None:
         clusters = copies.group if clusters is None else _joined(clusters, copies.group)
         but = f" but for {listed(list(map(repr, running)))}" if running else ""
-        told = f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row{but}"
+        told = f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row"
+        known = {*running, *(column.name for column in (*features, *labelled.targets, *labelled.beside))}
+        unused = [column for column in labelled.features.with_all_columns().columns if column.name not in known]
+        others = [column.values for column in unused if not _names_rows(column)]
+        if others and ((whole := copies_of([*columns, *others])) is None or whole.repeats < copies.repeats):
+            told += " in the columns that are used"
+        told += f"{but}"
         warnings = (*warnings, f"{told}: a row and its copies stay together in test parts and folds")
     return replace(labelled, clusters=clusters, warnings=warnings)
 
@@ -81,10 +87,13 @@ def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
     """Return further rows to judge by, in their clusters, with warnings about copies and cases of rows that are learned from."""
     if learned.cluster is not None:
         held = _in_clusters(held, learned.cluster)
-    pairs = [(learned.features[name], held.features[name]) for name in held.features.names]
-    if learned.target is not None and held.target is not None:
-        pairs.append((learned.target, held.target))
+    tables = [one.features.with_all_columns() for one in (learned, held)]
+    used = {*held.features.names, *(one.name for one in held.targets[:1])}
+    shared_names = [name for name in tables[0].names if name in tables[1].names]
+    pairs = [(tables[0][name], tables[1][name]) for name in shared_names]
     pairs = [pair for pair in pairs if pair[0].kind == pair[1].kind and not any(map(_names_rows, pair))]
+    # What is not used tells other cases from copies, but for what names the tables.
+    pairs = [pair for pair in pairs if pair[0].name in used or not all(len(np.unique(one.values)) == 1 for one in pair)]
     found = copies_of([laid_below(*pair).values for pair in pairs]) if pairs else None
     shared = 0 if found is None else int(np.isin(found.group[learned.n :], found.group[: learned.n]).sum())
     if not shared:
