@@ -10,7 +10,7 @@ from tolerances import assert_close
 
 from kerntest import mmd_test
 from kerntest.errors import UndecidedError
-from kerntest.inference.nulls.permutation import POWER, RIDGES, SHARED, judge
+from kerntest.inference.nulls.permutation import POWER, RIDGES, SHARED, judge, scorer
 
 tables = hnp.arrays(
     np.float64,
@@ -106,6 +106,16 @@ def test_the_member_with_the_largest_z_is_selected_and_no_degenerate_one(how):
     values[:, 0], values[0] = [0.0, 1.0, 5.0, 2.0, 0.0], 9.0
     found = judged(values, how=how)
     assert (found.selected, found.p_value) == (2, 1 / 300)
+
+
+@HOW
+def test_further_vectors_are_scored_as_the_family_was_judged(how):
+    """The share of the relabellings with as large a score is the p-value: bounds stand for some of them where all count."""
+    for seed in range(6):
+        values = np.random.default_rng((5, seed)).gamma(2.0, size=(4, 400))
+        values[:, 0] += seed / 3.0
+        scored = scorer(values, how)(values)
+        assert np.mean(scored >= scored[0]) == pytest.approx(judged(values, how=how).p_value, abs=0.01)
 
 
 def naive_together(values, exponents):

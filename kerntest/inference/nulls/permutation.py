@@ -193,7 +193,7 @@ def scorer(values: Array, how: Judge, exponents: Sequence[tuple[int, ...]] = ())
         return lambda some: ((some - mean) / deviation)[0]
     if how == "smallest":
         skewness = _cubes(table)[:, None]
-        return lambda some: -np.log(upper_tail((some - mean) / deviation, skewness)).max(axis=0)
+        return lambda some: -np.log(upper_tail((some - mean) / deviation, skewness).min(axis=0))
     together = Together(table, np.array(exponents or np.zeros((len(values), 1))))
     return lambda some: together.nearly((some - mean) / deviation)
 
