@@ -157,6 +157,21 @@ def test_a_column_of_time_by_its_name_may_count_the_rows():
         assert bool(in_time(read_table(table.assign(day=range(700, 900)).rename(columns={"day": name})))) == told
 
 
+def test_a_screen_tells_a_column_that_counts_the_rows():
+    rng = np.random.default_rng(0)
+    a, b = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.6], [0.6, 1.0]], 200).T
+    table = pd.DataFrame({"Subject": range(1, 201), "a": a, "b": b})
+    found = hsic_pairs(table)
+    assert [(one.x, one.y) for one in found.pairs if one.reject] == [("a", "b")]
+    assert any("column 'Subject' counts the rows" in one for one in found.warnings)
+    assert any("column 'Subject' counts the rows" in one for one in hsic_select(table, "a", 1).warnings)
+    # A series with its time is told once.
+    walks = prices(0).assign(step=range(200), day=np.arange(200) % 7)
+    found = hsic_pairs(walks)
+    assert any("neighbouring rows are alike in 'close', 'step'" in one for one in found.warnings)
+    assert not any("counts the rows" in one for one in found.warnings)
+
+
 def prices(seed, start="2020-01-01", n=200):
     """Prices on working days, a random walk."""
     rng = np.random.default_rng(seed)

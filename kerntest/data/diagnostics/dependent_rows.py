@@ -262,7 +262,9 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
         in_place = alike_in_place(table, columns, [([x], [y]) for x, y in found])
         if (one := next(in_place, None)) is not None:
             yield in_place_warning(*one, lambda name: tested(one[0], option("cluster", [name])))
-    yield from counters(column for column in columns if column.name not in series)
+    yield from counters(
+        column for column in columns if case is not None or all(column.name not in one for one in in_series)
+    )
 
 
 def series_warning(names: Sequence[str], way_out: str, where: str = "") -> str:
