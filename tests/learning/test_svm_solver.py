@@ -193,6 +193,31 @@ def test_few_pairs_nearly_solve_a_rare_class_of_small_costs(share, gamma, C, mos
     assert solution.iterations < most
 
 
+@pytest.mark.parametrize(
+    ("d", "width", "C", "most"), [(1, 1.0, 0.01, 20), (2, 1.0, 1.0, 45), (2, 8.0, 10.0, 40), (6, 4.0, 0.1, 25)]
+)
+def test_a_rare_class_goes_by_a_factor_of_few_columns_without_a_trial_of_pairs(d, width, C, most, monkeypatch):
+    """Pairs took up to five times as long; nearly all rows are free, and a short factor solves for them."""
+    sizes, dense = [], problems.DenseSystem.__init__
+    monkeypatch.setattr(hinge, "descend", None)
+    monkeypatch.setattr(
+        problems.DenseSystem, "__init__", lambda self, K, *more: sizes.append(len(K)) or dense(self, K, *more)
+    )
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(2000, d)), np.where(rng.random(2000) < 0.1, 1.0, -1.0)
+    solution = checked(gaussian(X, 1 / (4 * d * width**2)), classification(y, C))
+    assert (solution.method, solution.converged) == ("factor", True)
+    assert solution.iterations < most
+    # That of the first subset alone.
+    assert max(sizes) < 500
+
+
+def test_of_a_rare_class_whose_coefficients_move_no_output_pairs_are_tried_beside_a_short_factor():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(2500, 10)), np.where(rng.random(2500) < 0.03, 1.0, -1.0)
+    assert checked(gaussian(X, 1 / 80), classification(y, 0.001)).method == "pairs"
+
+
 def test_pairs_are_given_up_at_once_where_they_leave_a_large_gap(monkeypatch):
     taken = []
     monkeypatch.setattr(

@@ -42,9 +42,9 @@ AGAIN_WIDTH, AGAIN_RIDGE = 0.01, 1e-3
 # Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor
 # of equal rows keeps no more digits of a smaller one than rounding leaves.
 LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
-# Rows by which the pivots of a factor are chosen first, one in how many it may have columns, and by how much of what margins may
-# be violated it may change outputs.
-SAMPLED, FACTOR_COLUMNS, FACTOR_SHARE = 400, 4, 0.1
+# Rows by which the pivots of a factor are chosen first, one in how many it may have columns, and where it is said to be short, and
+# by how much of what margins may be violated it may change outputs.
+SAMPLED, FACTOR_COLUMNS, SHORT, FACTOR_SHARE = 400, 4, 16, 0.1
 # The ridge about the last coefficients, as a share of the largest diagonal entry; by how much it changes; the largest.
 NEARNESS, NEARER, FARTHEST = 1e-3, 0.17, 10.0
 # By how much of that ridge a factor may change entries.
@@ -63,8 +63,8 @@ class Finish:
         self.tolerance, self.kept_bytes, self.largest = tolerance, kept_bytes, float(problem.costs.max())
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.first_nearness = NEARNESS * diagonal
-        # The factor of so many rows, which only join, and by how much it may change entries.
-        self._kept: tuple[int, float, Array | None] = 0, 0.0, None
+        # The factor of so many rows, which only join, that was let have so many columns, and by how much it may change entries.
+        self._kept: tuple[int, int, Array | None, float] = 0, 0, None, 0.0
         # Whether problems are solved about the last coefficients: by a factor, or where the active set method has not got there.
         self.hard = False
         self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
@@ -83,6 +83,12 @@ class Finish:
         if exact:
             change = beta - guess.coefficients
             f = guess.outputs + self.matrix.outputs(change) if np.count_nonzero(change) else guess.outputs
+            best = self._certified(beta, f, guess.method)
+        elif not few and self._factor(every := np.flatnonzero(working), len(every) // SHORT) is None:
+            # Short factors do where outputs are exact: one more pass takes less than systems of long ones.
+            self.hard = True
+            self.hard = self._factor(every) is not None
+            f = self.matrix.outputs(beta)
             best = self._certified(beta, f, guess.method)
         while best is None or not best.converged:
             rows = np.flatnonzero(working)
@@ -134,45 +140,49 @@ class Finish:
         factor: Array | None,
     ) -> tuple[Array, Array]:
         """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
-        problem, fixed = self.problem, beta.copy()
+        problem, origin = self.problem, beta
         if f is None:
-            fixed = np.where(upper, problem.signs * problem.costs, 0.0)
-        fixed[rows] = 0.0
-        wanted, positive = problem.total - float(fixed.sum()), problem.signs[rows] > 0
-        costs = problem.costs[rows]
-        if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
+            origin = np.where(upper, problem.signs * problem.costs, 0.0)
+            origin[rows] = 0.0
+        own, signs, costs = origin[rows], problem.signs[rows], problem.costs[rows]
+        wanted = problem.total - float(origin.sum()) + float(own.sum())
+        if f is None and not -costs[signs < 0].sum() <= wanted <= costs[signs > 0].sum():
             # Coefficients of these rows cannot have the right sum within their bounds.
             return beta, self.matrix.outputs(beta)
-        given = self.matrix.outputs(fixed) if f is None else f + self.matrix.outputs(fixed - beta)
-        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * given[rows], wanted)
-        inside = fixed.copy()
-        if len(rows) and factor is not None:
-            system = systems.FactorSystem(factor, part, self.counter)
-            # What the factor leaves out of these outputs stays as it is at the last coefficients.
-            left = (f - given)[rows] - system.outputs(beta[rows]) if self.hard and f is not None else 0.0
-            inside[rows] = self._nearby(system, beta[rows], b=b, width=width, left=left).coefficients
-            # Outputs are exact from now on: shorter factors do.
-            self.hard = True
-        elif len(rows):
-            dense = systems.DenseSystem(self.matrix.square(rows), part, self.counter)
-            inside[rows] = self._solved(dense, beta[rows], b=b, width=width)
+        f = self.matrix.outputs(origin) if f is None else f
+        inside = origin.copy()
+        if len(rows):
+            # What the others make of these outputs; what a factor leaves out of them stays as it is.
+            K = self.matrix.square(rows) if factor is None else factor
+            given = f[rows] - (K @ own if factor is None else K @ (own @ K))
+            part = Problem(signs, costs, problem.margins[rows] - signs * given, wanted)
+            if factor is None:
+                inside[rows] = self._solved(systems.DenseSystem(K, part, self.counter), beta[rows], b=b, width=width)
+            else:
+                system = systems.FactorSystem(K, part, self.counter)
+                inside[rows] = self._nearby(system, beta[rows], b=b, width=width).coefficients
+                # Outputs are exact from now on: shorter factors do.
+                self.hard = True
         new = problem.feasible(inside)
-        return new, given + self.matrix.outputs(new - fixed)
+        return new, f + self.matrix.outputs(new - origin)
 
-    def _factor(self, rows: NDArray[np.intp]) -> Array | None:
-        """Return G with K = G G' for some rows, None where it has many columns.
+    def _factor(self, rows: NDArray[np.intp], most: int = 0) -> Array | None:
+        """Return G with K = G G' for some rows, None where it has many columns, or more than asked for.
 
         But for rounding, or, where problems are solved about the last coefficients, for less than the ridge there.
         """
-        most = len(rows) // FACTOR_COLUMNS
+        most = most or len(rows) // FACTOR_COLUMNS
         if isinstance(self.matrix, FactorMatrix):
             return self.matrix.columns[rows] if self.matrix.columns.shape[1] <= most else None
         error = max(self.violation * FACTOR_SHARE / float(self.problem.costs[rows].sum()), self.least_ridge)
         error = max(error, NEARNESS_SHARE * self.nearness) if self.hard else error
-        if self._kept[0] != len(rows) or error < self._kept[1]:
+        size, limit, kept, known = self._kept
+        # What is as exact does, and where there is none, there is none that is more exact and no longer.
+        if size != len(rows) or (error < known if kept is not None else error > known or most > limit):
             sample = np.linspace(0, len(rows) - 1, SAMPLED, dtype=np.intp)
-            self._kept = len(rows), error, pivoted_factor(Repeated(self.matrix, rows), error, most, sample)
-        return self._kept[2]
+            kept = pivoted_factor(Repeated(self.matrix, rows), error, most, sample)
+            self._kept = len(rows), most, kept, error
+        return kept
 
     def _solved(self, system: systems.DenseSystem, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
@@ -199,20 +209,17 @@ class Finish:
         """Return the point that Newton's method leads to from a width on."""
         return newton(system, beta, system.outputs(beta), b, start=start, steps=200, finish=(ridge, self.violation))
 
-    def _nearby(
-        self, system: systems.System, beta: Array, *, b: float, width: float, left: Array | float = 0.0
-    ) -> Point:
+    def _nearby(self, system: systems.System, beta: Array, *, b: float, width: float) -> Point:
         """Return the solution of a problem with a ridge about the last coefficients, which leaves nothing behind where they settle.
 
-        The proximal point method; see Rockafellar (1976). The ridge grows until the active set method gets there. `left` is
-        what the system leaves out of the outputs.
+        The proximal point method; see Rockafellar (1976). The ridge grows until the active set method gets there.
         """
         part, failed = system.problem, False
         if width:
             beta = self._newton(system, beta, b, width, self.nearness).coefficients
         a = np.clip(part.signs * beta, 0.0, part.costs)
         while True:
-            near = system.at(replace(part, margins=part.margins - part.signs * left + self.nearness * a))
+            near = system.at(replace(part, margins=part.margins + self.nearness * a))
             sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
             falling = Falling(self.nearness, self.nearness, 1.0, self.violation)
             point, _ = active_set(near, sets, falling, patience=PATIENCE)

@@ -1,12 +1,12 @@
 """Support vector machines: from a random subset to all rows, and to a certified duality gap.
 
 All begins with the function that compares the means of the classes. Few rows are solved for at once, with the whole matrix;
-of many rows a random subset of some hundred first, with costs raised to stand for all, unless one class is rare and few pairs of
-rows nearly solve the problem, as where nothing tells it from the other. Its matrix tells whether the rank is
-numerically full: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the
-other's fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. Where it is local, or where some
-rows are alone beside a crowd, a subset says little of the others: pairs of all rows are moved first, then either goes on. The rows of the subset that
-mattered are where the whole problem starts, by one of three ways:
+of many rows a random subset of some hundred first, with costs raised to stand for all, unless one class is rare, a factor would
+be long and few pairs of rows nearly solve the problem, as where nothing tells it from the other. Its matrix tells whether the
+rank is numerically full: then the active set method goes on, else Newton's method on the smoothed hinge. Each is the other's
+fallback; where it is nearly diagonal, conjugate gradients solve for all rows at once. Where it is local, or where some rows are
+alone beside a crowd, a subset says little of the others: pairs of all rows are moved first, then either goes on. The rows of
+the subset that mattered are where the whole problem starts, by one of three ways:
 
     active set   rows of the matrix are made for free coefficients only, in single precision where it is enough
     factor       K = G G' with few columns: everything costs n r (low rank, many rows)
@@ -60,15 +60,10 @@ FACTOR_WIDTH, LEVEL_WIDTH, REACH, FACTOR_CROWD = 0.1, 0.1, 3.0, 150.0
 CLOSE, MOST_CLOSE, LARGE_COST, CROWDED = 0.03, 200, 1e4, 8
 # The band to start from holds a share of the rows, and is not narrower than this.
 CROWDED_BAND, NARROWEST = 5, 0.01
-# Rows of the largest subset before all.
-MOST_LEVEL = 6000
-# Up to so many rows a second way is tried where the first has failed.
-CAREFUL_ROWS = 10_000
-# Up to so many rows the whole matrix is made.
-WHOLE = 600
-# And that of a level.
-DENSE_LEVEL = 1500
-MOST_FREED = 400
+# Rows of the largest subset before all; and up to how many a second way is tried where the first has failed.
+MOST_LEVEL, CAREFUL_ROWS = 6000, 10_000
+# Up to so many rows the whole matrix is made, and that of a level; so many become free at once beyond.
+WHOLE, DENSE_LEVEL, MOST_FREED = 600, 1500, 400
 # Up to so many rows the whole matrix is made in single precision, where that is enough.
 SINGLE_WHOLE = 2800
 # Pairs of rows lead the way where a cost times the mean sum of a row is large enough that not all rows end at their bounds,
@@ -88,9 +83,8 @@ NEARLY_DIAGONAL, LEAST_PRODUCTS, LARGE_SHARE = 4.0, 100, 4.0
 # The ridge, of the whole the second, and the width of the band to start from the means of the classes with, whose outputs
 # are so many margins, at full rank and else.
 FIRST_RIDGE, LAST_RIDGE, FIRST_WIDTH, FULL_MEANS, MEANS = 0.003, 0.03, 0.1, 1.0, 1.5
-# The violation of a margin that the way to the last step works with.
-ROUGH = 3e-4
-ROUGH_RIDGE = 1e-5
+# The violation of a margin that the way to the last step works with, and its ridge.
+ROUGH, ROUGH_RIDGE = 3e-4, 1e-5
 # Sum of coefficients beyond which single precision is too coarse.
 SINGLE_SUM = 3e4
 # Bytes that kept rows of the matrix may take.
@@ -103,8 +97,9 @@ NEAR_MARGIN = 3.0
 PAIRS_BYTES = 7
 # Pairs of rows lead too where so small a share is of one class, of equal costs, and the first, twice as many as it has rows, leave
 # such a gap: its coefficients are at their bound, and nearly all of the others do equally well. They stop at such a violation,
-# or after so many for each row. Else systems may take this share of what they may before pairs lead.
-RARE, RARE_GAP, RARE_TOLERANCE, RARE_STEPS, RARE_PATIENCE = 0.25, 2e-3, 3e-5, 3, 1.0 / 3.0
+# or after so many for each row. Else systems may take this share of what they may before pairs lead. A factor of few columns is as
+# quick, but where the coefficients of the class can move an output by no more than so many margins.
+RARE, RARE_GAP, RARE_TOLERANCE, RARE_STEPS, RARE_PATIENCE, RARE_SUM = 0.25, 2e-3, 3e-5, 3, 1.0 / 3.0, 0.15
 # Multiplications for each pair of rows that systems of more than a level may take before pairs of rows lead, where these
 # then stop, and how many for each row there are at most.
 BEFORE_PAIRS, CROWD_TOLERANCE, CROWD_STEPS = 600.0, 0.01, 20
@@ -156,7 +151,7 @@ class _Solver:
         self.whole: Entries | None = None
         self.seed, self.counter = seed, systems.Counter()
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
-        self.large = self.largest * diagonal > LARGE_COST
+        self.fill, self.large = self.largest * diagonal, self.largest * diagonal > LARGE_COST
         # A ridge below the least is lost in rounding beside the matrix.
         self.least_ridge = LEAST_RIDGE * diagonal
         # Ridge and violation on the way, where the matrix is not exact, and at the end.
@@ -216,8 +211,7 @@ class _Solver:
         size = min(MOST, max(FEWEST, n // 6))
         members = np.arange(n) if n <= WHOLE else _random_subset(problem.signs, size, self.rng)
         K = self.matrix.square(members)
-        diagonal = K.diagonal()
-        square = float(diagonal @ diagonal)
+        square = float(K.diagonal() @ K.diagonal())
         # The mean squared entry of two rows, in units of the diagonal.
         mean = (float(np.vdot(K, K)) / square - 1.0) / max(len(K) - 1, 1)
         fits = n >= LEAST_PRODUCTS and ENTRY_BYTES * n**2 <= self.kept_bytes
@@ -225,30 +219,37 @@ class _Solver:
             point = self._by_products(K)
             if point.reached:
                 return point, 0.0, True
-        positive = int(np.count_nonzero(problem.signs > 0))
-        rare = min(positive, n - positive)
-        if n > WHOLE and 0 < rare <= RARE * n and problem.costs.min() == self.largest:
-            with suppress(systems.TooLongError):
-                return self._by_descent(RARE_TOLERANCE, RARE_STEPS * n, 2 * rare + FEWEST)
-            self.counter.most *= RARE_PATIENCE
         rank = _rank_share(K, FEWEST if len(members) == n else PROBE_ROWS)
         full = rank >= FULL_RANK
         if len(members) == n:
             return self._of_few(K, mean, rank)
-        G = None if full else self._factor(members)
-        if self._pairs_lead(K, mean, full=full, low=G is not None):
+        G = None if full else self._factor(members, FACTOR_COLUMNS)
+        guess = self._by_first_pairs(low=G is not None)
+        if guess is None and G is None and not full and n > FACTOR_SHARE * FACTOR_COLUMNS:
+            G = self._factor(members, n // FACTOR_SHARE)
+        if guess is None and self._pairs_lead(K, mean, full=full, low=G is not None):
             guess = self._by_pairs(copies=_many_copies(K))
-            if guess is not None:
-                return guess
+        if guess is not None:
+            return guess
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         coefficients = _spread(point.coefficients, members, n)
-        if full and point.reached and n <= ACTIVE_SET_ROWS:
-            guess = self._by_active_set(coefficients, point.intercept)
-            if guess is not None:
-                return guess
+        reached = full and point.reached and n <= ACTIVE_SET_ROWS
+        if reached and (guess := self._by_active_set(coefficients, point.intercept)) is not None:
+            return guess
         if full and not point.reached:
-            G = self._factor(members)
+            G = self._factor(members, max(n // FACTOR_SHARE, FACTOR_COLUMNS))
         return self._by_subsets(members, coefficients, point.intercept, G)
+
+    def _by_first_pairs(self, *, low: bool) -> Guess | None:
+        """Return a guess from pairs where one class is rare and the first nearly solve the problem; `low` as in `_pairs_lead`."""
+        positive = int(np.count_nonzero(self.problem.signs > 0))
+        rare = min(positive, self.n - positive)
+        share = min(RARE, RARE_SUM / (self.fill * self.n)) if low else RARE
+        if 0 < rare <= share * self.n and self.problem.costs.min() == self.largest:
+            with suppress(systems.TooLongError):
+                return self._by_descent(RARE_TOLERANCE, RARE_STEPS * self.n, 2 * rare + FEWEST)
+            self.counter.most *= RARE_PATIENCE
+        return None
 
     def _of_few(self, K: Array, mean: float, rank: float) -> Guess:
         """Return a guess where the whole matrix is there, with its mean squared entry and the share of its rank."""
@@ -274,11 +275,10 @@ class _Solver:
         alone = float(np.mean(others < ALONE))
         return alone > SOME_ALONE and (mean > CROWD or float(others.max()) > UNEVEN * mean)
 
-    def _factor(self, members: NDArray[np.intp]) -> Array | None:
-        """Return G with K ~ G G', where few columns are enough and rows are many."""
+    def _factor(self, members: NDArray[np.intp], most: int) -> Array | None:
+        """Return G with K ~ G G', where at most so many columns are enough and rows are many."""
         if self.n < FACTOR_ROWS:
             return None
-        most = max(self.n // FACTOR_SHARE, FACTOR_COLUMNS)
         return pivoted_factor(self.matrix, FACTOR_ERROR / float(self.problem.costs.sum()), most, members)
 
     def _by_pairs(self, K: Entries | None = None, *, copies: bool) -> Guess | None:
