@@ -6,7 +6,8 @@
     compared   = sign value { sign value } | ["not"] "in" "(" value { "," value } ")" | "is" ["not"] "missing"
     value      = number | 'text' | true | false | name | `name` | "name"
 
-A condition is worked out while it is read; nothing of it is ever run as a program.
+A date may be compared with a year, or with a month such as '2015-03'. A condition is worked out while it is read; nothing
+of it is ever run as a program.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from kerntest.data.columns import check_usable
 from kerntest.data.table import unknown_column
-from kerntest.data.written_values import is_number
+from kerntest.data.written_values import days_of, is_number
 from kerntest.errors import UsageError, option, shown_value, suggest
 
 if TYPE_CHECKING:
@@ -333,6 +334,8 @@ class Condition:
         if column is None:
             return _NO_ROWS
         is_number_here = token.kind == "number"
+        if column.kind == "date" and (span := days_of(token.text)) is not None:
+            return Truth.of(_of_days(column.values, compare, span), column.missing)
         if not column.is_category:
             number = float(token.text) if is_number_here else column.form.read_again(token.text)
             if number is None or (is_number_here and column.kind == "date"):
@@ -352,6 +355,15 @@ class Condition:
         if compare is operator.eq and not levels.any():
             self._absent.append((token.text, column))
         return Truth.of(np.append(levels, False)[column.values], column.missing)
+
+
+def _of_days(values: NDArray[np.float64], compare: Compare, span: tuple[float, float]) -> Mask:
+    """Return which dates compare so with a year or month: later ones come after all of its days."""
+    after, before = values >= span[1], values < span[0]
+    within: Mask = ~after & ~before
+    found: dict[Compare, Mask] = {operator.lt: before, operator.le: ~after, operator.gt: after, operator.ge: ~before}
+    found |= {operator.eq: within, operator.ne: ~within}
+    return found[compare]
 
 
 def _quoted(text: str) -> str:

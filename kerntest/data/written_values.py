@@ -73,7 +73,10 @@ _PARTS = {"d": _DAY, "H": _HOUR, "M": 60 * _SECOND, "S": _SECOND, "h": _HOUR, "m
 _LATER = rf"(?:[ T]+{_CLOCK})?\s*"
 _LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
 _FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
-_YEAR_MONTH = re.compile(r"\s*(1[5-9]\d\d|2[01]\d\d|2200)-(0[1-9]|1[0-2])\s*", re.ASCII)
+_YEAR = r"(1[5-9]\d\d|2[01]\d\d|2200)"
+_ONE_YEAR = re.compile(rf"\s*{_YEAR}\s*", re.ASCII)
+_YEAR_MONTH = re.compile(rf"\s*{_YEAR}(?:-(0[1-9]|1[0-2])|[ -]({_MONTH})[a-z]*\.?)\s*", re.ASCII | re.IGNORECASE)
+_QUARTER = re.compile(rf"\s*{_YEAR}[ -]Q([1-4])\s*", re.ASCII | re.IGNORECASE)
 _NAMED = re.compile(rf"\s*(\d{{1,2}})[ -]([A-Za-z]{{3}})[a-z]*\.?[ -](\d{{4}}){_LATER}", re.ASCII)
 _MONTH_NAMED = re.compile(rf"\s*([A-Za-z]{{3}})[a-z]*\.? (\d{{1,2}}),? (\d{{4}}){_LATER}", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -215,12 +218,19 @@ def _days(year: str, month: int, day: str, clock: tuple[str, ...]) -> float | No
         return None
 
 
+def _month_named(text: str) -> float | None:
+    """Return a date whose month is a name: 13 Jan 2025 or Jan 13, 2025."""
+    named = _NAMED.fullmatch(text)
+    if (found := named or _MONTH_NAMED.fullmatch(text)) is None:
+        return None
+    day, month = (found[1], found[2].casefold()) if named else (found[2], found[1].casefold())
+    return _days(found[3], _MONTHS.index(month) + 1, day, found.groups()[3:]) if month in _MONTHS else None
+
+
 def _year_last(text: str, *, day_first: bool) -> float | None:
     """Return a date with the year last; the month may be a name, and between points it stands second."""
-    named = _NAMED.fullmatch(text)
-    if (found := named or (None if day_first else _MONTH_NAMED.fullmatch(text))) is not None:
-        day, month = (found[1], found[2].casefold()) if named else (found[2], found[1].casefold())
-        return _days(found[3], _MONTHS.index(month) + 1, day, found.groups()[3:]) if month in _MONTHS else None
+    if (not day_first or _NAMED.fullmatch(text)) and (value := _month_named(text)) is not None:
+        return value
     if (found := _LAST.fullmatch(text)) is None or (found[2] == "." and not day_first):
         return None
     day, month = (found[1], found[3]) if day_first else (found[3], found[1])
@@ -234,15 +244,41 @@ def _year_first(text: str) -> float | None:
 
 
 def _year_month(text: str) -> float | None:
-    """Return the first day of a month such as 1949-01."""
-    found = _YEAR_MONTH.fullmatch(text)
-    return None if found is None else _days(found[1], int(found[2]), "1", ("",))
+    """Return the first day of a month such as 1949-01 or 1949 Jan."""
+    if (found := _YEAR_MONTH.fullmatch(text)) is None:
+        return None
+    month = int(found[2]) if found[2] else _MONTHS.index(found[3].casefold()) + 1
+    return _days(found[1], month, "1", ("",))
 
 
-def _are_months(levels: Iterable[str]) -> bool:
-    """Say whether all texts are months of a year. Seasons such as 2003-04, each of a year and the next, are none."""
+def _year_quarter(text: str) -> float | None:
+    """Return the first day of a quarter such as 1970 Q1."""
+    found = _QUARTER.fullmatch(text)
+    return None if found is None else _days(found[1], 3 * int(found[2]) - 2, "1", ("",))
+
+
+def days_of(text: str) -> tuple[float, float] | None:
+    """Return the first day of a year, month or quarter, and the first one after it; None of other texts."""
+    first, months = _year_month(text), 1
+    if first is None:
+        first, months = _year_quarter(text), 3
+    if first is None:
+        found = _ONE_YEAR.fullmatch(text)
+        first, months = None if found is None else _days(found[1], 1, "1", ("",)), 12
+    if first is None:
+        return None
+    begins = date.fromordinal(int(first) + _EPOCH)
+    month = begins.year * 12 + begins.month - 1 + months
+    return first, float(date(month // 12, month % 12 + 1, 1).toordinal() - _EPOCH)
+
+
+def _of_parts(levels: Sequence[str]) -> Form | None:
+    """Return the form of texts that are all months of a year, or all quarters. Seasons such as 2003-04, each of a year and the next, are none."""
+    if levels and all(map(_QUARTER.fullmatch, levels)):
+        return QUARTER
     found = [_YEAR_MONTH.fullmatch(level) for level in levels]
-    return all(found) and any((int(one[1]) + 1 - int(one[2])) % 100 for one in found if one)
+    seasons = all(one[2] and not (int(one[1]) + 1 - int(one[2])) % 100 for one in found if one)
+    return MONTH if all(found) and not seasons else None
 
 
 _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
@@ -258,6 +294,7 @@ FORMS = (
     ),
     Form("time of day", "number", "time of day", "times of day were read as hours", "12:30", _time, "hours"),
     Form("date, year first", "date", "date", "", "2025-12-31", _year_first),
+    Form("date, month named", "date", "date", "", "31 Dec 2025", _month_named),
     Form(
         "date, day first",
         "date",
@@ -280,6 +317,14 @@ FORMS = (
 MONTH = Form(
     "date, month of a year", "date", "month of a year", "months were read as their first days", "2025-12", _year_month
 )
+QUARTER = Form(
+    "date, quarter of a year",
+    "date",
+    "quarter of a year",
+    "quarters were read as their first days",
+    "2025 Q4",
+    _year_quarter,
+)
 DURATION = Form("duration", "number", "duration", "durations were read as hours", "1h 30m", _duration, "hours")
 
 
@@ -288,7 +333,7 @@ def date_form(dayfirst: bool | None) -> str:
     return "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
 
 
-_FORM_OF = {form.name: form for form in (*FORMS, DURATION, MONTH, STORED)}
+_FORM_OF = {form.name: form for form in (*FORMS, DURATION, MONTH, QUARTER, STORED)}
 
 
 def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
@@ -350,8 +395,8 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
     likely = [k for k, level in enumerate(levels) if counts[k] and _may_be_read(level)]
     if 2 * int(counts[likely].sum()) <= total:
         return None
-    if int(counts[likely].sum()) == total and _are_months(levels[k] for k in likely):
-        return TextMeaning(MONTH, [_year_month(level) for level in levels], total, total)
+    if int(counts[likely].sum()) == total and (form := _of_parts([levels[k] for k in likely])):
+        return TextMeaning(form, [form.read(level) for level in levels], total, total)
 
     def read_by(forms: Iterable[Form]) -> dict[Form, dict[int, float]]:
         return {form: {k: value for k in likely if (value := form.read(levels[k])) is not None} for form in forms}

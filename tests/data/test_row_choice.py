@@ -116,6 +116,34 @@ def test_percents_units_and_codes_are_compared_as_they_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "days",
+    [
+        ["2014-12-31", "2015-01-01", "2015-03-31 18:00", "2015-04-01", "2016-01-01", ""],
+        ["31 Dec 2014", "1 Jan 2015", "Mar 31, 2015 18:00", "1 Apr 2015", "1 Jan 2016", ""],
+    ],
+)
+def test_a_date_compares_with_all_days_of_a_year_or_month(tmp_path, days):
+    path = tmp_path / "days.csv"
+    pd.DataFrame({"x": range(6), "day": days}).to_csv(path, index=False)
+    chosen = {
+        "day < 2015": [1],
+        "day <= 2015": [1, 2, 3, 4],
+        "day > 2015": [5],
+        "2015 <= day": [2, 3, 4, 5],
+        "day == '2015'": [2, 3, 4],
+        "day != 2015": [1, 5],
+        "day in (2014, 2016)": [1, 5],
+        "day <= '2015-03'": [1, 2, 3],
+        "day == '2015 Mar'": [3],
+        "day > '2015 Q1'": [4, 5],
+        "'2015-01' < day < '2016-01'": [3, 4],
+        "day > '2015-03-31'": [3, 4, 5],
+    }
+    for where, numbers in chosen.items():
+        assert read_table(path, where=where).numbers().tolist() == numbers, where
+
+
+@pytest.mark.parametrize(
     ("where", "position", "message", "hint"),
     [
         ("sze > 0", 1, "no column of .* is 'sze'", "did you mean 'size'"),
@@ -127,7 +155,7 @@ def test_percents_units_and_codes_are_compared_as_they_are_read(tmp_path):
         ("(size > 0", 10, "the parenthesis at character 1 is not closed", "write \\)"),
         ("size > 'a", 8, "' is not closed", "close it"),
         ("size > 'a'", 8, "holds numbers, and 'a' is none", "size == 0"),
-        ("day > 2024", 7, "holds dates, and '2024' is none", "day == '2025-12-31'"),
+        ("day > 99", 7, "holds dates, and '99' is none", "day == '2025-12-31'"),
         ("fixed = 2.5 and flag > 3", 24, "column 'flag' holds text, and 3 is a number", "single quotes"),
         ("size", 1, "column 'size' is number, and neither", "size == 0"),
         ("colour", 1, "column 'colour' is text, and neither", "compare it"),
