@@ -472,7 +472,7 @@ FAR = (
     ("told", "place"),
     [
         (lambda data: mmd_test(sample_with(0.0), data), "row 8 of y"),
-        (lambda data: mmd_test(data, by="kind", permutations=200), "row 8 of x, kind = b"),
+        (lambda data: mmd_test(data, by="kind", permutations=200), "row 8 of kind = b"),
         (lambda data: mmd_test(sample_with(0.0), data, method="features", features="nystroem:20"), "one row"),
         (lambda data: hsic_test(data, x_columns="v,w", y_columns="kind"), "row 8 of data"),
         (hsic_pairs, "row 8 of data"),

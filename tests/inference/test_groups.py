@@ -299,6 +299,19 @@ def test_near_copies_of_a_warning_are_one():
     assert not [text for text in result.warnings if "all 3 pairs" in text]
 
 
+def test_warnings_of_groups_name_neither_their_one_table_nor_like_columns_one_by_one(tmp_path):
+    frame = frame_of((30, 660), (0, 0)).sort_values("group")
+    frame = frame.assign(row=np.arange(690), number=np.arange(690), born=[f"2 Jan {1500 + k}" for k in range(690)])
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    warnings = mmd_test(tmp_path / "all.csv", by="group").warnings
+    assert not [text for text in warnings if "all.csv" in text]
+    (text,) = [text for text in warnings if "counts the rows" in text]
+    assert text.startswith("each of the columns 'row', 'number' counts the rows, and all of it in group = b lies above")
+    assert text.endswith("leave them out with exclude='row,number'")
+    assert any(text.startswith("group = b has 22 times as many rows as group = a") for text in warnings)
+    assert any(text.startswith("column 'born' is a date") for text in warnings)
+
+
 def test_few_rows_are_told_of_where_no_corrected_p_value_can_reject():
     frame = frame_of((4, 4, 4), (0, 9, 18))
     result = mmd_test(frame, by="group", **FIXED)

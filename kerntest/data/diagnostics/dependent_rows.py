@@ -49,7 +49,7 @@ def counters(columns: Iterable[Column]) -> list[str]:
     numbers = [column for column in columns if column.kind == "number"]
     counting = {one.name: COUNTS for one in numbers if counts_rows(one.values[~one.missing])}
     naming = {one.name: IDENTIFIES for one in numbers if one.name not in counting and identifies_rows(one)}
-    return [left_out_with(name, trouble) for name, trouble in (counting | naming).items()]
+    return list(left_out_with(counting | naming))
 
 
 def dependent_rows(

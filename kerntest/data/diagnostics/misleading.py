@@ -16,7 +16,7 @@ from kerntest.data.missing import in_tables
 from kerntest.errors import listed, none_in_common, one_line, option, rows_alike
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +30,8 @@ ROWS_OF_VALUE, ROWS_BEYOND = 2, 10
 SIGNIFICANT = 0.01
 # Pairs that a column names at least, and its first values, among which most columns have equal ones.
 FEWEST_PAIRS, FIRST_VALUES = 6, 100
+# How a warning of several columns begins.
+EACH = "each of the columns"
 COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 IDENTIFIES = "is called like one that identifies the rows, and its whole numbers are all different"
 FEWEST_NAMED = 3
@@ -68,10 +70,12 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], pairs:
             f"column {pairs!r} has values that are in both samples, once in each: if rows of one value are of one case, as before "
             f"and after, they are not independent: {option('paired', [pairs])} compares each with its own{otherwise}"
         )
-    for name in [name for name in x.numbers if name in used and name != pairs]:
-        trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
-        if trouble is not None:
-            yield left_out_with(name, trouble)
+    troubles = {
+        name: _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
+        for name in x.numbers
+        if name in used and name != pairs
+    }
+    yield from left_out_with({name: trouble for name, trouble in troubles.items() if trouble is not None})
 
 
 def column_of_pairs(tables: Sequence[Table], used: Sequence[str]) -> str | None:
@@ -142,16 +146,23 @@ def identifies_rows(column: Column) -> bool:
 
 
 def identifiers(tables: Sequence[Table], used: Sequence[str], told: Sequence[str]) -> Iterator[str]:
-    """Yield a warning for each column used that identifies the rows of both tables, and of which nothing is told yet."""
-    for columns in zip(*(one.select(used).columns for one in tables), strict=True):
-        name = columns[0].name
-        if all(map(identifies_rows, columns)) and not any(text.startswith(f"column {name!r}") for text in told):
-            yield left_out_with(name, IDENTIFIES)
+    """Yield a warning of the columns used that identify the rows of both tables, and of which nothing is told yet."""
+    said = [text for text in told if text.startswith(("column ", EACH))]
+    columns = zip(*(one.select(used).columns for one in tables), strict=True)
+    names = [both[0].name for both in columns if all(map(identifies_rows, both))]
+    yield from left_out_with(
+        dict.fromkeys([name for name in names if not any(repr(name) in text for text in said)], IDENTIFIES)
+    )
 
 
-def left_out_with(name: str, trouble: str) -> str:
-    """Return the warning about a column in trouble."""
-    return f"column {name!r} {trouble}; leave it out with {option('exclude', [name])}"
+def left_out_with(troubles: Mapping[str, str]) -> Iterator[str]:
+    """Yield a warning of each trouble with the columns that are in it."""
+    for trouble in dict.fromkeys(troubles.values()):
+        names = [name for name, own in troubles.items() if own == trouble]
+        which, it = (
+            (f"{EACH} {listed(list(map(repr, names)))}", "them") if len(names) > 1 else (f"column {names[0]!r}", "it")
+        )
+        yield f"{which} {trouble}; leave {it} out with {option('exclude', names, most=None)}"
 
 
 def _time_trouble(kind: Kind, x: NumberFacts, y: NumberFacts, names: Sequence[str]) -> str | None:

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Paired
     from kerntest.report.results.two_sample_record import SmallestShift
 
+_Told = TypeVar("_Told", SamplePair, two_sample_record.TwoSampleResult, GroupsResult)
 # Why a pair alone cannot be tested while others can.
 UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left"}
 UNTESTABLE |= {"undecided.degenerate_kernel", "undecided.floor"}
@@ -87,10 +88,18 @@ def compare_groups(
     )
     comparison = replace(comparison, reading=reading, subject="the two groups", same=same)
     if len(samples.names) > 2:
-        return _compared(comparison, samples, (table,), told)
+        found = _compared(comparison, samples, (table,), told)
+        pairs = tuple(_of_one_file(pair, table, by) for pair in found.pairs)
+        return _of_one_file(replace(found, pairs=pairs), table, by)
     # What is said of the table is said once.
     first, second = (samples.tables[place] for place in samples.pairs[0])
-    return comparison.of(replace(first, notes=told), second)
+    return _of_one_file(comparison.of(replace(first, notes=told), second), table, by)
+
+
+def _of_one_file(result: _Told, table: Table, by: str) -> _Told:
+    """Return a record whose warnings name groups alone, without the one table that they are of."""
+    warnings = tuple(text.replace(f"{table.name}, {by} = ", f"{by} = ") for text in result.warnings)
+    return replace(result, warnings=warnings)
 
 
 def compare_tables(comparison: Comparison, sources: Sequence[Any], reference: object) -> GroupsResult:
