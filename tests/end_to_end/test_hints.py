@@ -117,6 +117,7 @@ PAY |= {"kind": [*"uvw"] * 40, "name": [f"n{k}" for k in range(120)]}
         "--by pay --sample 100 --columns size,kind",
         "--by pay --sample 30 --strata kind",
         "--by size --exclude name",
+        "--by size --exclude name --strata size",
         "--by pay --where 'year == 2001 and pay < 9'",
     ],
 )

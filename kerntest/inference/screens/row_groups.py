@@ -158,7 +158,7 @@ class _Ways(NamedTuple):
             example = next((f"; {option('by', name)} does" for name in grouping), "")
             return f"name a column in {option('by')} whose values occur in many rows{example}"
         reading, design = self.reading, self.reading.design
-        apart = [name for name in (design["paired"], design["strata"]) if name is not None]
+        apart = [name for name in (design["paired"], design["strata"]) if name not in {None, self.by}]
         call = _hsic(
             reading,
             self.source,
