@@ -61,14 +61,11 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Kernel
 
 
-def told_of_uneven(*, swaps: bool) -> str:
-    """Return the warning of clusters, or sides of pairs, that have more rows in one of two samples."""
-    which, told = "clusters of one of the two have more rows", "is approximate"
-    if swaps:
-        which, told = "one side of the pairs has more rows than the other", "may be too small"
+def told_of_uneven() -> str:
+    """Return the warning of clusters that have more rows in one of two samples."""
     return (
-        f"{which}: relabelled they are no longer what they were, and the p-value {told}; kernels are judged one by one, as by "
-        f"{option('judge', 'smallest')}, and with as many rows of each it is exact"
+        "clusters of one of the two have more rows: relabelled they are no longer what they were, and the p-value is "
+        f"approximate; kernels are judged one by one, as by {option('judge', 'smallest')}, and with as many rows of each it is exact"
     )
 
 
@@ -177,8 +174,8 @@ class Comparison:
         tables, used, dropped, pooled, sample, chooser, family = compared
         run = self.run
         uneven = sample.design is not None and sample.design.uneven(sample.labels)
-        if sample.design is not None and uneven:
-            run, dropped = copy(run), [*dropped, told_of_uneven(swaps=sample.design.swaps)]
+        if sample.design is not None and uneven and not sample.design.swaps:
+            run, dropped = copy(run), [*dropped, told_of_uneven()]
             run.options = replace(run.options, judge="smallest")
         options = run.options
         # Each test of an explanation takes as long as this one.

@@ -200,7 +200,8 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine, 
     """Return how far two samples are apart: 1 is the label of X, 0 that of Y; at least two rows of each.
 
     With strata s of a design it is the mean of mu_x - mu_y of each, weighted by m_s n_s / (m_s + n_s). The unbiased estimate
-    leaves out pairs of rows of one cluster, or of one pair, and the standard error is that of sums over these.
+    leaves out pairs of rows of one cluster, or of one pair, and the standard error is that of sums over these. Rows of pairs
+    have the weights of their design.
 
     Cost: O(n^2 p / 2) time, O(n) memory; O(n r^2) time for a matrix of low rank r.
     """
@@ -227,17 +228,20 @@ def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engin
     """Return the same under a design, by means over pairs of rows of different units. Cost: O(n^2 (p + S) / 2) time for S strata."""
     cells = 2 * design.strata + labels
     count = 2 * int(design.strata.max()) + 2
-    member, diagonal = np.eye(count)[cells], kernel.diagonal(points)
+    own_weights = design.weights(labels)
+    weights = np.ones(len(cells)) if own_weights is None else own_weights
+    member, diagonal = np.eye(count)[cells] * weights[:, None], kernel.diagonal(points)
     by_cell = _swept(kernel, points, cells, count, engine)
     product, counts = by_cell.to_groups, member.sum(axis=0)
+    if own_weights is not None:
+        (product,), _ = sum_tiles([(kernel, points, None)], lambda K: ([K], [0.0]), [member], engine)
     n_y, n_x = counts.reshape(-1, 2).T
     shares = n_x * n_y / (n_x + n_y)
     shares /= shares.sum()
     signed = np.stack([-shares, shares], axis=1).ravel()
     whole = product + diagonal[:, None] * member
     together, of_unit = (
-        unit_sums(kernel, points, design.units, cells, count),
-        unit_sums(None, points, design.units, cells, count),
+        unit_sums(some, points, design.units, cells, count, weights=own_weights) for some in (kernel, None)
     )
     sums, own, pairs = (member.T @ some for some in (whole, together, np.broadcast_to(counts, member.shape)))
     unbiased = float(signed @ means_apart(sums, own, pairs, member.T @ of_unit) @ signed)
@@ -248,7 +252,7 @@ def _within_strata(kernel: Kernel, points: Points, labels: Labels, engine: Engin
     # A cell of one unit says nothing of the spread between units.
     units = np.bincount(np.unique(np.column_stack([cells, design.units]), axis=0)[:, 0], minlength=count)
     freedom = np.sqrt(units / np.maximum(units - 1.0, 1.0))
-    centred = (signed / counts * freedom)[cells] * (witness - (member.T @ witness / counts)[cells])
+    centred = weights * (signed / counts * freedom)[cells] * (witness - (member.T @ witness / counts)[cells])
     spread = 4.0 * float(np.square(np.bincount(design.units, weights=centred)).sum())
     variance = spread if units.min() > 1 else math.nan
     # Rows of Y have the even cells.

@@ -47,9 +47,18 @@ def pairs(count, seed=0, shift=0.0, few=0):
     return x.iloc[few:], y.sample(frac=1.0, random_state=1)
 
 
+def uneven_pairs(count):
+    """Return as many cases with 1 to 3 rows before and 1 to 4 after."""
+    x, y = pairs(count)
+    return x.loc[np.repeat(np.arange(count), np.arange(count) % 3 + 1)], y.loc[
+        np.repeat(np.arange(count), np.arange(count) % 4 + 1)
+    ]
+
+
 TABLES = {
     "cluster": (clusters(5, 0, unequal=True), clusters(6, 10, unequal=True)),
     "paired": pairs(7),
+    "uneven pairs": uneven_pairs(7),
     "strata": (clusters(6, 0), clusters(8, 10)),
     "cluster strata": (clusters(9, 0, unequal=True), clusters(12, 10, unequal=True)),
 }
@@ -59,6 +68,7 @@ def columns_of(case):
     return {
         "cluster": {"cluster": "who", "exclude": "shop"},
         "paired": {"paired": "case"},
+        "uneven pairs": {"paired": "case"},
         "strata": {"strata": "shop", "exclude": "who"},
         "cluster strata": {"cluster": "who", "strata": "shop"},
     }[case]
@@ -72,21 +82,31 @@ def sample_of(case):
     return lay_out(pool(*used), "standardize", design)
 
 
-def naive_discrepancy(K, in_x, units, strata, *, hollow):
-    """Return MMD^2 within strata, by double loops: means over pairs of rows of different units, or over all pairs."""
-    total, shares = 0.0, {}
+def naive_discrepancy(K, in_x, units, strata, *, hollow, paired=False):
+    """Return MMD^2 within strata, by double loops: means over pairs of rows of different units, or over all pairs.
+
+    Of pairs the difference of means of each case counts as it does of strata.
+    """
+    total, shares, weights = 0.0, {}, [1.0] * len(K)
+    if paired:
+        of_side = [sum(1 for j in range(len(K)) if (units[j], in_x[j]) == (units[i], in_x[i])) for i in range(len(K))]
+        weights = [2.0 * (1.0 - of_side[i] / units.count(units[i])) for i in range(len(K))]
     for one in set(strata):
-        m, n = (sum(1 for i, s in enumerate(strata) if s == one and in_x[i] == side) for side in (True, False))
+        m, n = (
+            math.fsum(weights[i] for i, s in enumerate(strata) if s == one and in_x[i] == side)
+            for side in (True, False)
+        )
         shares[one] = m * n / (m + n)
     for s, t in itertools.product(shares, repeat=2):
         for left, right in itertools.product((True, False), repeat=2):
             rows = [i for i in range(len(K)) if strata[i] == s and in_x[i] == left]
             columns = [j for j in range(len(K)) if strata[j] == t and in_x[j] == right]
-            every = [K[i][j] for i in rows for j in columns]
-            apart = [K[i][j] for i in rows for j in columns if units[i] != units[j]]
-            values = apart if hollow and apart else every
-            sign = 1.0 if left == right else -1.0
-            total += sign * shares[s] * shares[t] * math.fsum(values) / len(values)
+            every = list(itertools.product(rows, columns))
+            apart = [(i, j) for i, j in every if units[i] != units[j]]
+            used = apart if hollow and apart else every
+            mean = math.fsum(weights[i] * weights[j] * K[i][j] for i, j in used)
+            mean /= math.fsum(weights[i] * weights[j] for i, j in used)
+            total += (1.0 if left == right else -1.0) * shares[s] * shares[t] * mean
     return total / sum(shares.values()) ** 2
 
 
@@ -104,9 +124,8 @@ def test_every_relabelling_has_the_statistic_of_its_labels(case, estimator):
     for g in [0, 1, 2, 7, len(moved) - 1]:
         labels = np.concatenate([moved[g], blocks.in_x[blocks.free :]])[blocks.of_rows()]
         assert g > 0 or (labels == (sample.labels == 1)).all()
-        wanted = naive_discrepancy(
-            K, labels.tolist(), sample.design.units.tolist(), sample.design.strata.tolist(), hollow=hollow
-        )
+        told = labels.tolist(), sample.design.units.tolist(), sample.design.strata.tolist()
+        wanted = naive_discrepancy(K, *told, hollow=hollow, paired=sample.design.swaps)
         assert test.factor * relabelled.sums[0, g] == pytest.approx(wanted, abs=1e-12)
     found = test.effect((kernel,))
     assert found.estimate(estimator) == pytest.approx(test.factor * relabelled.sums[0, 0], abs=1e-12)
@@ -165,8 +184,9 @@ def test_units_move_whole_and_within_strata(case):
     assert len(np.unique(seen, axis=0)) > 5
     for labels in seen:
         if design.swaps:
-            # One row of each pair is in X.
-            assert (np.bincount(design.units, weights=labels) == 1).all()
+            # Both sides of each pair change places, or neither.
+            changed = np.bincount(design.units, weights=labels != sample.labels)
+            assert np.isin(changed / np.bincount(design.units), (0, 1)).all()
             continue
         for unit in set(design.units.tolist()):
             assert len(set(labels[design.units == unit].tolist())) == 1
@@ -194,12 +214,14 @@ def test_further_relabellings_are_of_other_blocks_of_units(case, monkeypatch):
     first, swaps = np.unique(units, return_index=True)[1], sample.design.swaps
     for labels, told in zip(every, found.sums[0], strict=True):
         if swaps:
-            assert (np.bincount(units, weights=labels) == 1).all()
+            changed = np.bincount(units, weights=labels != sample.labels)
+            assert np.isin(changed / np.bincount(units), (0, 1)).all()
         else:
             assert (labels == labels[first][units]).all()
             in_x = [np.bincount(strata[first], weights=some[first]) for some in (labels, sample.labels)]
             assert (in_x[0] == in_x[1]).all()
-        wanted = naive_discrepancy(K, labels.tolist(), units.tolist(), strata.tolist(), hollow=True)
+        told_of = labels.tolist(), units.tolist(), strata.tolist()
+        wanted = naive_discrepancy(K, *told_of, hollow=True, paired=swaps)
         assert test.factor * told == pytest.approx(wanted, abs=1e-12)
 
 
@@ -377,7 +399,7 @@ def test_several_rows_of_a_case_and_groups_with_designs_are_told():
     x, y = pairs(12)
     doubled = pd.concat([x, x.assign(u=x.u + 0.1)])
     told = mmd_test(doubled, y, paired="case").warnings
-    assert any("up to 3 rows of one case" in text and "each case counts once" in text for text in told)
+    assert any("up to 3 rows of one case" in text and "by the difference of its means" in text for text in told)
     table = pd.concat([x.assign(t="a"), y.assign(t="b"), y.assign(t="c", u=y.u + 0.3)])
     found = mmd_test(table, by="t", paired="case")
     assert found.warnings[0].startswith("with paired= there is no test of all groups together") or found.warnings[
@@ -644,8 +666,27 @@ def test_of_clusters_of_other_sizes_in_each_file_kernels_are_judged_one_by_one()
     ]
     even.append(mmd_test(clusters_of([1] * 40, rng), clusters_of([1] * 40, rng), paired="c"))
     assert not any("are no longer what they were" in text for one in even for text in one.warnings)
-    pairs = clusters_of([10] * 20, rng), clusters_of([1] * 20, rng)
-    unequal = mmd_test(*pairs, paired="c")
-    assert any("one side of the pairs has more rows" in text for text in unequal.warnings)
-    assert "approximate" in unequal.decision
     assert not any("approximate" in one.decision for one in even)
+
+
+def cases_of(sizes, case_means, rng, shift=0.0):
+    rows = np.repeat(case_means, sizes) + shift + rng.normal(size=sum(sizes))
+    return pd.DataFrame({"c": np.repeat(np.arange(len(sizes)), sizes), "a": rows})
+
+
+def test_cases_with_more_rows_on_one_side_are_compared_by_their_means():
+    """By rows a tenth to a third of what does not differ was rejected, and of what differs an eighth (cases differ much)."""
+    rng, rejected, found = np.random.default_rng(4), [0, 0], 0
+    for seed in range(60):
+        for place, sizes in enumerate(([10] * 20, rng.integers(1, 9, 20))):
+            means = 3.0 * rng.normal(size=20)
+            x, y = cases_of(sizes, means, rng), cases_of([1] * 20, means, rng)
+            result = mmd_test(x, y, paired="c", seed=seed, permutations=100)
+            rejected[place] += result.reject
+            assert not result.null.exact
+            assert "approximate" in result.decision
+            assert not any("relabelled they are" in text for text in result.warnings)
+        y = cases_of([1] * 20, means, rng, 1.0)
+        found += mmd_test(x, y, paired="c", seed=seed, permutations=100).reject
+    assert max(rejected) <= 8
+    assert found >= 30

@@ -156,20 +156,21 @@ def _column_alone(
         values, codes = np.unique(sample.points.codes[:, place - p], return_inverse=True)
     points = Points.of(values[codes]) if place < p else sample.with_columns({place}).points
     alone, size, relabelled = replace(test, engine=Engine(1)), len(values), []
+    design, weights = sample.design, None if there.all() else there.astype(np.float64)
+    weights = weights if design is None else design.weights(sample.labels, there)
     for every, moved_blocks in cosets:
-        blocks = every if there.all() else every._replace(weights=there.astype(np.float64))
+        blocks = every._replace(weights=weights)
         held = np.bincount(blocks.of_rows() * size + codes, weights=blocks.weights, minlength=len(blocks.sizes) * size)
         held = held.reshape(len(blocks.sizes), size).astype(np.float64)
-        own = blocks.total_weights
+        own = blocks.own(np.ones(n))
         sums = np.stack([held @ (held.T if K is None else K @ held.T) - np.diag(own) for K in matrices])
         diagonals = np.broadcast_to(own, sums.shape[:2])
         relabelled.append(alone.over_blocks(kernels, points, (sums, diagonals), blocks, moved_blocks))
     z, _ = standardised(np.hstack(relabelled), np.full(len(kernels), tie_tolerance(1.0, n, float(n))))
     clearest = first_of(z[:, 0], np.arange(len(z)))
-    design = sample.design
     if design is not None:
-        both = np.intersect1d(*(design.strata[there & (sample.labels == side)] for side in (0, 1)))
-        there &= np.isin(design.strata, both)
+        within = design.units if design.swaps else design.strata
+        there &= np.isin(within, np.intersect1d(*(within[there & (sample.labels == side)] for side in (0, 1))))
     in_y, in_x = (np.bincount(codes[there & (sample.labels == side)], minlength=size).astype(float) for side in (0, 1))
     effect, rows = 0.0, np.flatnonzero(there)
     # A column that has hardly any values in one sample has none to compare.

@@ -72,6 +72,18 @@ class Design(NamedTuple):
         units, strata = (np.unique(one[rows], return_inverse=True)[1] for one in (self.units, self.strata))
         return self._replace(units=units, strata=strata)
 
+    def weights(self, labels: Labels, there: NDArray[np.bool_] | None = None) -> Array | None:
+        """Return what rows weigh, those that are there; None where it is 1.
+
+        Of a case of pairs with a and b rows those of X weigh 2 b / (a + b), as within strata, and those of Y the rest: the mean
+        embeddings of both sides then weigh as much, and what cases differ in cancels.
+        """
+        sides, told = 2 * self.units + labels, np.ones(len(labels)) if there is None else there.astype(np.float64)
+        counts = np.bincount(sides, weights=told, minlength=2 * int(self.units.max()) + 2)
+        if self.swaps and not (counts[::2] == counts[1::2]).all():
+            return np.asarray(told * 2.0 * counts[sides ^ 1] / np.maximum(counts[sides] + counts[sides ^ 1], 1.0))
+        return None if there is None or there.all() else told
+
     def ways(self, labels: Labels) -> int:
         """Return how many relabellings there are, or 10^11 if there are more."""
         if self.swaps:
@@ -86,7 +98,8 @@ class Design(NamedTuple):
     def uneven(self, labels: Labels) -> bool:
         """Say whether clusters of X have more rows than those of Y, or fewer, or pairs more of one side, beyond chance.
 
-        Relabelled, larger ones are in both samples: kernels together tell that from how these are, one by one hardly.
+        Relabelled, larger ones are in both samples: kernels together tell that from how these are, one by one hardly. Not of
+        pairs, where the difference of the means of a case has mean 0 whatever their numbers are.
         """
         n_x, n = np.bincount(self.units, weights=labels), np.bincount(self.units)
         differences = 2.0 * n_x - n if self.swaps else (np.sign(n_x) - np.mean(n_x > 0)) * (n - n.mean())
@@ -157,7 +170,8 @@ class BlockedRows(NamedTuple):
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         in_x = np.arange(len(sizes)) % 2 == 0
         strata = np.zeros(len(sizes), dtype=np.intp)
-        return cls(np.argsort(block, kind="stable"), starts, in_x, strata, len(sizes), swaps=True)
+        order, weights = np.argsort(block, kind="stable"), design.weights(labels)
+        return cls(order, starts, in_x, strata, len(sizes), swaps=True, weights=weights)
 
     @classmethod
     def _cut(
@@ -228,6 +242,10 @@ class BlockedRows(NamedTuple):
         if self.weights is not None:
             values = (values.T * self.weights).T
         return np.asarray(np.add.reduceat(values[self.order], self.starts[:-1], axis=0))
+
+    def own(self, diagonal: Array) -> Array:
+        """Return the sums over each block of the diagonal of a matrix whose rows and columns are both weighted."""
+        return self.summed(diagonal if self.weights is None else diagonal * self.weights)
 
     def relabellings(self, at_least: int, seed: int) -> NDArray[np.bool_]:
         """Return which of the moved blocks are in X, shape (R, free), the observed ones first.
@@ -460,7 +478,9 @@ def _several(units: NDArray[np.intp], paired: str | None) -> list[str]:
     most = int(np.bincount(units).max())
     if paired is None or most <= 2:
         return []
-    return [f"{paired!r} has up to {most} rows of one case, which change places together: each case counts once"]
+    return [
+        f"{paired!r} has up to {most} rows of one case, which change places together: each case counts by the difference of its means"
+    ]
 
 
 def _codes(groups: Groups, used: Sequence[Table], name: str, said: str) -> NDArray[np.intp]:

@@ -135,7 +135,7 @@ class TwoSamples(ExactTest):
                 some = slice(start, start + together)
                 progress = part_of(self.progress, place * len(parts) + part, cosets.count * len(parts))
                 between, left_out[some] = self._between_blocks(kernels[some], blocks, progress)
-                own = np.stack([blocks.summed(diagonal) for diagonal in diagonals[some]])
+                own = np.stack([blocks.own(diagonal) for diagonal in diagonals[some]])
                 sums[some, columns] = self.over_blocks(kernels[some], self.sample.points, (between, own), blocks, moved)
                 # Gone before the next are made.
                 del between
@@ -189,7 +189,7 @@ class TwoSamples(ExactTest):
         """
         design = self.sample.design
         if design is None or design.n_units is None:
-            numbers = blocks.summed(np.ones(len(blocks.order)) if blocks.weights is None else blocks.weights)
+            numbers = blocks.own(np.ones(len(blocks.order)))
             return [(diagonal, numbers) for diagonal in diagonals]
 
         def summed(kernel: Kernel | None) -> Array:
@@ -264,7 +264,7 @@ def _by_factor(kernel: Kernel, points: Points, blocks: BlockedRows) -> tuple[Arr
         return None
     columns = blocks.summed(factor.columns)
     between = columns @ columns.T
-    between[np.diag_indices_from(between)] -= blocks.summed(kernel.diagonal(points))
+    between[np.diag_indices_from(between)] -= blocks.own(kernel.diagonal(points))
     return between, factor.residual
 
 
@@ -318,7 +318,7 @@ def own_weights(labels: Array, blocks: BlockedRows) -> Weighed:
     for places, (m, n), share in zip(of_strata, rows, shares, strict=True):
         u = labels[:, places]
         weights[:, places] = u * (share / m)[:, None] - (1.0 - u) * (share / n)[:, None]
-    precision *= 4.0 / sizes.sum()
+    precision *= 4.0 / max(sizes.sum(), NO_ROWS)
     return Weighed(weights, of_strata, shares, rows, blocks.swaps, None if blocks.weights is None else precision)
 
 
@@ -382,6 +382,7 @@ def add_block_sums(
     if not blocks.even:
         engine = engine.here
     placed = points.take(blocks.order).by_columns().sent(engine)
+    weights = None if blocks.weights is None else blocks.weights[blocks.order]
     tiles = _tiles(blocks, TILE * placed.scale)
     summed = _summed if blocks.even else partial(_summed_unevenly, blocks)
 
@@ -395,6 +396,8 @@ def add_block_sums(
             pairs.halve_bandwidths()
             for member, kernel in enumerate(kernels):
                 values = kernel.evaluate(pairs)
+                if weights is not None:
+                    values = values * weights[rows, None] * weights[columns]
                 found = summed(values, own, others)
                 # A tile above the diagonal stands for its mirror image too.
                 alone = np.diag(summed(np.diagonal(values)[:, None], own, None)[:, 0]) if columns is rows else -found

@@ -246,6 +246,7 @@ class MovedTest:
         self.kernels = family.kernels
         self.blocks = BlockedRows.of(part.labels, options.seed, part.design)
         self.points = part.points.take(self.blocks.order)
+        self.weights = None if self.blocks.weights is None else self.blocks.weights[self.blocks.order]
         self.draws = np.random.default_rng((options.seed, STREAM, 1)).random((2, len(self.points)))
         most = _relabellings(alpha)
         labels = self.blocks.relabellings(most, options.seed)
@@ -356,6 +357,7 @@ class MovedTest:
         def forms(kernel: Kernel) -> list[Array]:
             K = kernel.evaluate(pairs)
             if of_x is None or of_y is None:
+                K = K if self.weights is None else K * self.weights[:, None] * self.weights
                 K = np.add.reduceat(np.add.reduceat(K, starts), starts, axis=1)
             product = left @ K
             return [np.einsum("gb,gb->g", product, other) for other in right]
@@ -366,7 +368,7 @@ class MovedTest:
         """Return how many rows of each block are each of the different rows, shape (b, d)."""
         shape = len(self.blocks.in_x), int(places.max()) + 1
         of_rows = np.repeat(np.arange(shape[0]), self.blocks.sizes)
-        found = np.bincount(of_rows * shape[1] + places, minlength=math.prod(shape))
+        found = np.bincount(of_rows * shape[1] + places, weights=self.weights, minlength=math.prod(shape))
         return np.asarray(found.reshape(shape), dtype=np.float64)
 
     def _alike(self, there: Points) -> bool:

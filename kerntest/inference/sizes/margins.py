@@ -280,16 +280,18 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     """
     n = len(sample.labels)
     cells, units, groups, chosen = drawn_units(sample, seed)
-    counts = np.bincount(cells).astype(np.float64)
+    given = None if sample.design is None else sample.design.weights(sample.labels)
+    of_rows = np.ones(n) if given is None else given
+    counts = np.bincount(cells, weights=of_rows)
     shares = counts[::2] * counts[1::2] / (counts[::2] + counts[1::2])
     signed = np.stack([-shares, shares], axis=1).ravel() / shares.sum() / counts
     in_group, drawn = np.bincount(groups).astype(np.float64), np.maximum(np.bincount(groups[chosen]), 1.0)
     kept = np.isin(units, chosen)
     cell, unit = cells[kept], np.searchsorted(chosen, units[kept])
     group = groups[chosen]
-    member, of_unit = np.eye(len(counts))[cell], np.eye(len(chosen))[unit]
+    member, of_unit = np.eye(len(counts))[cell] * of_rows[kept, None], np.eye(len(chosen))[unit]
     freedom = drawn / np.maximum(drawn - 1.0, 1.0) * in_group / drawn
-    weights = signed[cell] * np.sqrt(freedom)[group][unit]
+    weights = of_rows[kept] * signed[cell] * np.sqrt(freedom)[group][unit]
 
     def centred(values: Array) -> Array:
         return np.asarray(values - (member / member.sum(axis=0)).T.dot(values)[cell])
@@ -313,7 +315,7 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
         # Two more units in each sample, at both ends of the witness function (after Agresti and Coull 1998, who add
         # observations to shares): a small one may hold no row of a kind that it would have.
         ends = np.array([found.witness.min(), found.witness.max()])
-        means = np.bincount(cells, weights=found.witness) / counts
+        means = np.bincount(cells, weights=of_rows * found.witness) / counts
         each = np.square(signed * counts / in_group) * in_group / (in_group + 2.0)
         seen = spread * in_group / (in_group + 2.0) + each * np.square(ends - means[:, None]).sum(axis=1)
         most = 2.0 * float(each.sum()) * farthest
