@@ -292,7 +292,8 @@ def cost_of_ridge(
         chosen = added(cost_of_ridge(kernels, some, features=None, **told).work[0], {"spectrum": 2.0 * size**3})
         once = added(of_values(kernels[0], points), {"product": 4.0}, times=n * size)
         low, high = (added(chosen, added(once, times=times)) for times in STEPS)
-        return _cost("features", step, low, high, DENSE_BYTES * chosen_on**2, DENSE_BYTES * (chosen_on**2 + size**2))
+        least = DENSE_BYTES * chosen_on**2 * max(min(CURRENT.get().engine.threads, len(kernels)), 1)
+        return _cost("features", step, low, high, least, least + DENSE_BYTES * size**2)
     for kernel in kernels:
         rank = n if kernel is None or not isinstance(points, Points) else _thin_rank(kernel, points)
         widest, values = max(widest, rank), of_values(kernel, points)

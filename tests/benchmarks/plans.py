@@ -207,6 +207,7 @@ CASES = (
     ("ridge x.csv --target x6 --bandwidth median", lambda: curve(4_000, 5)),
     ("ridge x.csv --target x2", lambda: curve(3_000, 1)),
     ("ridge x.csv --target x6 --features nystroem:300", lambda: curve(50_000, 5)),
+    ("ridge x.csv --target x6 --features nystroem:1000", lambda: curve(50_000, 5)),
     ("ridge x.csv --target x6", lambda: curve(2_600, 5)),
     ("ridge x.csv --target x6 --threads 2", lambda: curve(2_600, 5)),
     ("ridge x.csv --target x58", lambda: curve(1_500, 57)),

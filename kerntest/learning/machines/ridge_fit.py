@@ -56,7 +56,7 @@ LEAST_DEGREES = 3.0
 # Rows on which lambda and bandwidth are chosen then.
 CHOOSING_ROWS = 2000
 # Matrices of the size of the features that a bandwidth takes.
-FEATURE_ARRAYS = 10
+FEATURE_ARRAYS = 7
 CHOOSING_STREAM = 6
 
 
