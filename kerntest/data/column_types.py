@@ -67,7 +67,7 @@ def number_text(value: float) -> str:
 def date_text(day: float) -> str:
     """Return days since 1970-01-01 as an ISO date, with the time of day where there is one."""
     moment = np.datetime64(round(day * _MICROSECONDS_PER_DAY), "us")
-    return str(moment.astype("datetime64[D]")) if day.is_integer() else str(moment)
+    return str(moment.astype("datetime64[D]")) if day.is_integer() else str(moment).removesuffix(".000000")
 
 
 # At this share of numbers, values with a comma are taken for mistakes and not for numbers in another notation.

@@ -56,7 +56,7 @@ def test_missing_values_dates_counters_and_constants():
     missing, day, counter, number, text = inspect_table(frame).columns
     assert (missing.use, missing.missing) == ("used", 1)
     assert missing.note == "missing='drop' leaves 1 row out"
-    assert (day.type, day.minimum, day.mean, day.maximum) == ("date", "2024-01-31", None, "2024-03-01T12:00:00.000000")
+    assert (day.type, day.minimum, day.mean, day.maximum) == ("date", "2024-01-31", None, "2024-03-01T12:00:00")
     assert day.note == "a date differs between any two batches"
     assert counter.note == "counts the rows or identifies them: consider exclude='id'"
     assert (number.use, number.note) == ("left out", "has one value in all rows, unless the other file has others")

@@ -224,7 +224,7 @@ def test_what_a_column_was_and_is(x, y, told):
 
 @pytest.mark.parametrize(
     ("tested", "told"),
-    [(14, None), (2, "the first only"), (0, "none")],
+    [(14, None), (2, "the first 2 only"), (0, "none")],
     ids=["every column", "two columns", "no column"],
 )
 def test_columns_are_told_with_their_effects(tested, told):

@@ -247,7 +247,7 @@ def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable
     if untested < len(columns):
         notes[-1] += "; p without: of all other columns together"
     if untested and len(columns) > 1:
-        which = "none" if untested == len(columns) else "the first only"
+        which = "none" if untested == len(columns) else f"the first {len(columns) - untested:,} only"
         notes.append(
             f"tests of all without one column: {which}, for so large tables; {option('exclude', 'COLUMN')} makes one"
         )
