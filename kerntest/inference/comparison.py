@@ -101,6 +101,7 @@ class Comparison:
     tests: int = 1
     among: OneOfTests | None = None
     same: Callable[[str], str] | None = None
+    within: Callable[[str], str] | None = None
 
     def of(self, x: Any, y: Any) -> two_sample_record.TwoSampleResult:
         """Return the test of two tables, which are read."""
@@ -140,7 +141,7 @@ class Comparison:
         idle = identifiers_with_gaps(tables.tables)
         seen = [name for name in tables.tables[0].names if name not in idle]
         used, dropped = without_missing([one.select(seen) for one in tables.tables], self.reading.missing)
-        used, design, lost = designed(tables, used, self.reading, options.alpha, self.same)
+        used, design, lost = designed(tables, used, self.reading, options.alpha, same=self.same, pairs=self.within)
         dropped += [*lost, *(lone_values(*used) if options.scale == "standardize" else ())]
         pooled = pool(*used, keep_equal=self.tests == 1)
         pooled = replace(pooled, reasons={**idle, **pooled.reasons})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from kerntest.data.columns import split_patterns
 from kerntest.data.diagnostics.dependent_rows import order_warnings
 from kerntest.data.diagnostics.dependent_units import clusters_in_time, clusters_out_of_order
 from kerntest.data.diagnostics.series import no_series
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
+    from numpy.typing import NDArray
+
     from kerntest.data.missing import MissingPolicy
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
 
 
 PERMUTATIONS = 1000
+# Groups of which a screen of all pairs is read.
+MOST_GROUPS = 20
 
 
 @telling
@@ -252,7 +259,7 @@ def hsic_test(
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))
     if cluster is not None:
-        test = _of_clusters(test, groups, paired, cluster)
+        test = _of_clusters(test, groups, paired, reading, x)
         run.options = test.options
     if time_series:
         _refuse_gaps(paired, groups)
@@ -304,8 +311,8 @@ def hsic_test(
             *(
                 no_series(groups.tables, paired.origin, rejects=verdict.p_value <= alpha)
                 if time_series
-                else _cluster_warnings(groups, paired, cluster, rejects=verdict.p_value <= alpha)
-                if cluster
+                else _cluster_warnings(test, groups, paired, rejects=verdict.p_value <= alpha)
+                if isinstance(test, ClusteredVariables)
                 else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)
             ),
         ),
@@ -315,12 +322,35 @@ def hsic_test(
     return result
 
 
-def _of_clusters(test: TwoVariables, groups: Groups, paired: Paired, cluster: str) -> ClusteredVariables:
+def _of_clusters(
+    test: TwoVariables, groups: Groups, paired: Paired, reading: Reading, source: Any
+) -> ClusteredVariables:
     """Return the test of rows of which some belong together."""
+    cluster = str(reading.cluster)
     units = clusters_of(groups, paired.origin, cluster)
-    rows = ClusteredVariables(test.options, test.engine, test.progress, test.points, units, cluster)
+    within = partial(_within_clusters, groups, paired, reading, source, units=units, alpha=test.options.alpha)
+    rows = ClusteredVariables(test.options, test.engine, test.progress, test.points, units, cluster, within)
     rows = rows.by_shifts_if_less()
     return rows.checked() if test.options.null == "permutation" else rows
+
+
+def _within_clusters(
+    groups: Groups, paired: Paired, reading: Reading, source: Any, *, units: NDArray[np.intp], alpha: float
+) -> str:
+    """Return the call of mmd that compares the rows of each cluster, where a side is a column of few groups and enough have several."""
+    from kerntest.inference.screens.row_groups import call_of  # noqa: PLC0415 - few need it
+
+    patterns = reading.x_columns, reading.y_columns
+    for (side, _), named in zip(groups.sides() * (len(groups.read) == 1), patterns[::-1], strict=False):
+        rows = side.columns[0].take(paired.origin)
+        _, group, counts = np.unique(rows.values, return_inverse=True, return_counts=True)
+        cells = np.unique(units * len(counts) + group, return_counts=True)[0] // len(counts)
+        parted, pairs = np.count_nonzero(np.bincount(cells) > 1), math.comb(len(counts), 2)
+        if len(side.columns) == 1 and len(counts) <= MOST_GROUPS and 0.5 ** (parted - 1) * pairs <= alpha:
+            columns = {"columns": reading.columns, "exclude": reading.exclude} if named is None else {"columns": named}
+            told = {"by": [*side.names], **columns, "paired": [reading.cluster]}
+            return call_of("mmd", reading, source, **told, categorical=split_patterns(reading.categorical))
+    return ""
 
 
 def independence_result(
@@ -460,14 +490,15 @@ def _gap(table: Table, row: int, said: str) -> DataError:
     )
 
 
-def _cluster_warnings(groups: Groups, paired: Paired, cluster: str, *, rejects: bool) -> list[str]:
-    """Return the warning of clusters that are times and follow one another on both sides, or whose rows are in no order of time."""
+def _cluster_warnings(test: ClusteredVariables, groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:
+    """Return what to know of clusters: that most keep their place, follow one another on both sides, or have rows in no order of time."""
+    cluster, held_back = test.name, test.held_back()
     told = [list(clusters_in_time(side.columns, read, cluster)) for side, read in groups.sides()]
     if rejects and all(told):
-        return told[0]
+        return [*held_back, *told[0]]
     sides = [side.take(paired.origin) for side, _ in groups.sides()]
     holding = next(read for read in groups.read if cluster in read.names)
-    return list(clusters_out_of_order(sides, holding.take(paired.origin), cluster))
+    return [*held_back, *clusters_out_of_order(sides, holding.take(paired.origin), cluster)]
 
 
 def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:

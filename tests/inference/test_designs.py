@@ -622,6 +622,68 @@ def test_only_clusters_of_one_size_are_said_to_change_places():
     assert found.null.resampling == "permutations of 11 of 12 whole clusters (who)"
 
 
+def repeated(incomplete, seed=0):
+    """Forty persons with an effect of what was shown within each; so many have no last row."""
+    rng = np.random.default_rng(seed)
+    who, shown = np.repeat(np.arange(40), 4), np.tile(["high", "low", "high", "low"], 40)
+    table = pd.DataFrame({"who": [f"p{one:02d}" for one in who], "shown": shown, "sex": rng.permutation(40)[who] % 2})
+    table["rated"] = rng.normal(size=40)[who] + (shown == "high") + 0.5 * rng.normal(size=160)
+    table["other"] = rng.normal(size=160)
+    last = [4 * one + one % 4 for one in range(incomplete)]
+    return table.drop(index=last)
+
+
+def test_clusters_of_which_few_rows_change_the_statistic_decide_nothing():
+    told = {"x_columns": "shown", "y_columns": "rated", "cluster": "who"}
+    # Of six one row is missing: elsewhere the same was shown in the same order.
+    with pytest.raises(UndecidedError, match=r"no more than 6 of 40 clusters \(18 of 154 rows\)") as caught:
+        hsic_test(repeated(6), **told)
+    assert caught.value.code == "undecided.degenerate_kernel"
+    within = "mmd_test(data, by='shown', columns='rated', paired='who')"
+    assert within in caught.value.hint
+    assert mmd_test(repeated(6), by="shown", columns="rated", paired="who").reject
+    with pytest.raises(DataError, match="40 clusters of 'who' have rows in both tables") as caught:
+        mmd_test(repeated(6), by="shown", columns="rated", cluster="who")
+    assert caught.value.hint.startswith(f"{within} compares rows of the same cluster with each other; ")
+    # That would be refused.
+    assert "hsic_test" not in caught.value.hint
+    # Of more rows the others are told, and none where most take part, or where a side says nothing within.
+    (text,) = hsic_test(repeated(16), **told).warnings
+    assert text == (
+        "16 of 40 clusters (48 of 144 rows) can change places, a side is alike in the others: what depends on each other "
+        f"within these is not tested; {within} compares rows of the same cluster with each other"
+    )
+    assert not hsic_test(repeated(26), **told).warnings
+    assert not hsic_test(repeated(6), **told | {"x_columns": "sex"}).warnings
+    # Two sides of numbers have no groups to compare.
+    assert not hsic_test(repeated(6), **told | {"x_columns": "other"}).warnings
+
+
+def test_the_call_that_asks_of_whole_cases_keeps_the_column_of_groups():
+    rng = np.random.default_rng(0)
+    table = by_case(40, size=4).assign(side=rng.permutation(np.repeat([0, 1], 20))[np.arange(160) // 4])
+    # A few change sides.
+    table.loc[table.index % 16 == 0, "side"] ^= 1
+    for exclude, left in (("side,dose", "'dose'"), ("s*,dose", "'dose'"), ("side", None), ("dose", "'dose'")):
+        with pytest.raises(DataError, match="rows in both tables") as caught:
+            mmd_test(table, by="side", exclude=exclude, cluster="who")
+        excluded = f", exclude={left}" if left else ""
+        assert f"hsic_test(data, x_columns='side'{excluded}, cluster='who') asks the same" in caught.value.hint
+    assert hsic_test(table, x_columns="side", exclude="dose", cluster="who").n == 160
+
+
+def test_clusters_of_sizes_that_no_other_has_are_told():
+    table = by_case(24, size=30)
+    sizes = [*range(6, 22), 3, 3, 3, 3, 4, 4, 4, 4]
+    table = pd.concat([own.head(size) for (_, own), size in zip(table.groupby("who"), sizes, strict=True)])
+    table["other"] = np.random.default_rng(1).normal(size=len(table))
+    found = hsic_test(table, x_columns="value", y_columns="other", cluster="who")
+    assert found.warnings[0] == (
+        "8 of 24 clusters (28 of 244 rows) can change places, too few of the others have as many rows: what depends on each "
+        "other within these is not tested"
+    )
+
+
 def test_whole_cases_are_offered_only_where_that_test_can_reject():
     rng = np.random.default_rng(0)
     people = np.repeat(np.arange(30), 4)

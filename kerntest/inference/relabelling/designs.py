@@ -369,12 +369,14 @@ def designed(
     used: tuple[Table, Table],
     reading: Reading,
     alpha: float = 1.0,
+    *,
     same: Callable[[str], str] | None = None,
+    pairs: Callable[[str], str] | None = None,
 ) -> tuple[tuple[Table, Table], Design | None, tuple[str, ...]]:
     """Return the rows of two tables that take part, what of them moves together, and what to warn of.
 
     Of a design the rows of X come first. Without options that ask for one there is none. Of groups of one table, `same` is
-    what asks of whole clusters whether they differ.
+    what asks of whole clusters whether they differ, and `pairs` what compares the rows of each.
     """
     cluster, paired, strata = reading.design.values()
     asked = {name: value for name, value in reading.design.items() if value is not None}
@@ -385,7 +387,7 @@ def designed(
     codes = {name: _codes(groups, used, value, option(name, [value])) for name, value in asked.items()}
     kept, warnings = np.ones(n_x + used[1].n_rows, dtype=bool), []
     if cluster is not None:
-        _refuse_shared(codes["cluster"], used, reading, alpha, same)
+        _refuse_shared(codes["cluster"], used, reading, alpha, same=same, pairs=pairs)
     for name, what in (("paired", "partner"), ("strata", "row of their stratum")):
         if name in asked:
             here = np.isin(codes[name], _shared(codes[name], n_x))
@@ -423,7 +425,9 @@ def _refuse_shared(
     used: Sequence[Table],
     reading: Reading,
     alpha: float,
+    *,
     same: Callable[[str], str] | None,
+    pairs: Callable[[str], str] | None,
 ) -> None:
     """Refuse clusters that both tables have; what compares the rows within each is told."""
     n_x, cluster, strata = used[0].n_rows, str(reading.cluster), reading.strata
@@ -431,13 +435,17 @@ def _refuse_shared(
         return
     row = int(np.flatnonzero(codes[:n_x] == both[0])[0])
     said = f"{counted(len(both), 'cluster')} of {cluster!r} {'has' if len(both) == 1 else 'have'} rows in both tables"
+    instead, compares = f", without {option('cluster', [cluster])}", "compares rows of the same cluster with each other"
     # Of a pair each stratum is its own.
-    instead = f", without {option('cluster', [cluster])}"
     alone = "" if strata is None else f" and {option('strata', [strata])}"
-    hint = f"{option('paired', [cluster])}{instead}{alone}, compares rows of the same cluster with each other"
+    hint = f"{option('paired', [cluster])}{instead}{alone}," if pairs is None else pairs(cluster)
+    hint = f"{hint} {compares}"
     if strata is None and same is not None and np.bincount(codes[:n_x]).max() > 1:
         within = _ways_within(codes, n_x) * alpha >= 1.0
-        hint = ways_with_shared_cases(cluster, same, within=within, instead=f"{instead},") or hint
+        told = ways_with_shared_cases(cluster, same, within=within, instead=f"{instead},")
+        # Where most are in both, and can reject, the rows of each are compared before all else.
+        first = 2 * len(both) > codes.max() and 0.5 ** (len(both) - 1) <= alpha
+        hint = "; ".join(filter(None, [hint if first else "", told])) or hint
     where = {**used[0].where(row), "column": cluster}
     said = f"{said} (the first in {used[0].name}, {used[0].place(row)})"
     raise DataError(said, hint=hint, code="data.clusters", where=where)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from kerntest.inference.statistic import centring_divisors
 from kerntest.matrices.passes import HELD_ENTRIES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -35,17 +35,55 @@ if TYPE_CHECKING:
 
 # So many rows at most, or clusters where their sums do, are permuted as whole matrices where shifts can do it too.
 FEW_CLUSTERS = 300
+# Where a side is alike in most clusters those that change the statistic have such a share of the rows at least; of less than
+# the second share a test tells that the others are not tested.
+FEWEST_MOVED, MOST_TOLD = 0.2, 0.5
 
 
-def exchanged(units: NDArray[np.intp], sides: Sequence[NDArray[Any]]) -> list[int]:
-    """Return how many clusters of each size, or of all, may change places; of a size in which a side is alike none does.
+class Exchanged(NamedTuple):
+    """Which clusters may change places: how many of each size, or of all, and the `rows` of those of so many that others can follow.
 
-    `units` are codes of clusters from 0; sides have shape (n, columns).
+    Of a size in which a side is alike none changes places: so many rows are `alike`, of all `n`.
     """
-    if any(_constant_within(units, side) for side in sides):
-        return [len(np.bincount(units))]
-    rows = rows_by_size(units)
-    return [0 if any((side[some] == side[some[0]]).all() for side in sides) else len(some) for some in rows]
+
+    counts: list[int]
+    rows: int
+    alike: int
+    n: int
+
+    @classmethod
+    def of(cls, units: NDArray[np.intp], sides: Sequence[NDArray[Any]]) -> Self:
+        """Return them of clusters, as codes from 0; sides have shape (n, columns)."""
+        n = len(units)
+        if any(_constant_within(units, side) for side in sides):
+            return cls([len(np.bincount(units))], n, 0, n)
+        rows = rows_by_size(units)
+        alike = [any((side[some] == side[some[0]]).all() for side in sides) for some in rows]
+        counts = [0 if one else len(some) for some, one in zip(rows, alike, strict=True)]
+        moved = sum(some.size for some, count in zip(rows, counts, strict=True) if count > 1)
+        return cls(
+            counts, moved, sum(some.size for some, one in zip(rows, alike, strict=True) if one and len(some) > 1), n
+        )
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters change places."""
+        return sum(count for count in self.counts if count > 1)
+
+    @property
+    def relabellings(self) -> int:
+        """How many relabellings there are at most: of some 20 clusters more than anybody can ask for."""
+        return math.prod(math.factorial(min(count, 20)) for count in self.counts)
+
+    @property
+    def by_likeness(self) -> bool:
+        """Whether of the rows that keep their place most are in clusters of which a side is alike."""
+        return 2 * self.alike > self.n - self.rows
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the statistic is nearly the same whichever clusters change places: a side is alike in most."""
+        return self.by_likeness and self.rows < FEWEST_MOVED * self.n
 
 
 def rows_by_size(units: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -53,11 +91,6 @@ def rows_by_size(units: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     sizes, order = np.bincount(units), np.argsort(units, kind="stable")
     # Sorted, the rows of a cluster stand together.
     return [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
-
-
-def most_relabellings(exchanged: Sequence[int]) -> int:
-    """Return how many relabellings there are at most: of some 20 clusters more than anybody can ask for."""
-    return math.prod(math.factorial(min(count, 20)) for count in exchanged)
 
 
 def _constant_within(units: NDArray[np.intp], side: NDArray[Any]) -> bool:
@@ -76,6 +109,8 @@ class ClusteredVariables(TwoVariables):
 
     units: NDArray[np.intp]
     name: str
+    # A call that compares the rows of each cluster with each other, if there is one.
+    within: Callable[[], str] = str
 
     usual: ClassVar[Resampling] = "random"
     exchangeable: ClassVar[bool] = False
@@ -102,9 +137,9 @@ class ClusteredVariables(TwoVariables):
         return [np.hstack([side.numeric, side.codes]) for side in self.points]
 
     @cached_property
-    def _exchanged(self) -> list[int]:
-        """How many clusters may change places."""
-        return exchanged(self.units, self._values)
+    def _exchanged(self) -> Exchanged:
+        """Which clusters may change places."""
+        return Exchanged.of(self.units, self._values)
 
     @property
     def circle(self) -> int:
@@ -135,7 +170,7 @@ class ClusteredVariables(TwoVariables):
 
     def different(self, relabellings: int) -> int:
         """Return how many of so many relabellings can be different."""
-        return min(relabellings, most_relabellings(self._exchanged))
+        return min(relabellings, self._exchanged.relabellings)
 
     def checked(self) -> Self:
         """Return the same; refuse clusters of which no number of relabellings can reject, before anything is computed."""
@@ -144,10 +179,11 @@ class ClusteredVariables(TwoVariables):
 
     def _refuse_few(self, different: int) -> None:
         """Refuse so few different relabellings that their smallest p-value is above alpha."""
+        moved = self._exchanged
+        if moved.too_few:
+            raise self._alike("undecided.degenerate_kernel")
         if different * self.options.alpha >= 1.0:
             return
-        if not any(self._exchanged) and np.bincount(self._sizes).max() > 1:
-            raise self._alike("undecided.degenerate_kernel")
         hint = "more clusters would"
         if self._constant is None:
             hint += ", or clusters of one size, or a side that is constant within them"
@@ -158,19 +194,42 @@ class ClusteredVariables(TwoVariables):
 
     def _alike(self, code: str) -> UndecidedError:
         """Return the error for clusters that may change places without a change of the statistic."""
+        way_out = f"by {either('`kerntest mmd --by` and --paired', 'mmd_test with by= and paired=')}"
+        if within := self.within():
+            way_out = f"as {within} does"
         hint = (
             f"leave out {option('cluster')} where the rows of a cluster are independent of each other; or compare groups of rows, "
-            f"each with one row of every cluster, by {either('`kerntest mmd --by` and --paired', 'mmd_test with by= and paired=')}"
+            f"each with one row of every cluster, {way_out}"
         )
         told = "the statistic is the same whichever clusters change places: a side is alike in all of them"
+        if self._exchanged.clusters:
+            told = f"no more than {self._moved()} can change places with a change of the statistic: a side is alike in the others"
         return UndecidedError(told, hint=hint, code=code)
+
+    def _moved(self) -> str:
+        moved = self._exchanged
+        return f"{moved.clusters:,} of {counted(len(self._sizes), 'cluster')} ({moved.rows:,} of {self.n:,} rows)"
+
+    def held_back(self) -> list[str]:
+        """Return the warning where clusters of most rows keep their place."""
+        if self._exchanged.rows >= MOST_TOLD * self.n:
+            return []
+        why = (
+            "a side is alike in the others"
+            if self._exchanged.by_likeness
+            else "too few of the others have as many rows"
+        )
+        told = f"{self._moved()} can change places, {why}: what depends on each other within these is not tested"
+        if within := self.within():
+            told += f"; {within} compares rows of the same cluster with each other"
+        return [told]
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all pairs under at least so many relabellings, in the time of random permutations or less."""
         found = super().relabelled(family, at_least)
         self._refuse_few(found.different)
         way = "permutations" if self.options.resampling == "random" and self.dense else "cyclic shifts"
-        moved, every = sum(count for count in self._exchanged if count > 1), len(self._sizes)
+        moved, every = self._exchanged.clusters, len(self._sizes)
         some = f"{every:,}" if moved == every else f"{moved:,} of {every:,}"
         return found._replace(resampling=f"{way} of {some} whole clusters ({self.name})")
 
@@ -205,7 +264,7 @@ class ClusteredVariables(TwoVariables):
 
     def _rows_on_circles(self, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Return the rows of clusters of one size on circles, and on one of length 1 those that keep their place."""
-        moving = list(zip(rows_by_size(self.units), self._exchanged, strict=True))
+        moving = list(zip(rows_by_size(self.units), self._exchanged.counts, strict=True))
         fixed = [rows.reshape(-1, 1) for rows, count in moving if count < 2]
         circles = [circle for rows, count in moving if count > 1 for circle in on_circles(rows, rng)]
         # Transforms run along the longer of two circles.

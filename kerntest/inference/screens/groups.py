@@ -34,7 +34,14 @@ from kerntest.inference.method import ByFeatures, OneOfTests, Way
 from kerntest.inference.relabelling.permuted_pairs import SeveralSamples, pairs_of
 from kerntest.inference.screens.many_pairs import adjusted
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
-from kerntest.inference.screens.row_groups import Samples, asks_of_whole_cases, groups_of, one_table, refuse_many
+from kerntest.inference.screens.row_groups import (
+    Samples,
+    asks_of_whole_cases,
+    asks_within_cases,
+    groups_of,
+    one_table,
+    refuse_many,
+)
 from kerntest.inference.sides import Groups, pair_up, read_one, read_two
 from kerntest.inference.verdict import verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
@@ -82,11 +89,12 @@ def compare_groups(
     table = read_one(data, reading, "x")
     samples, told = groups_of(reading, data, table, by, reference)
     same = partial(asks_of_whole_cases, comparison.reading, data, samples, alpha=comparison.options.alpha)
+    within = partial(asks_within_cases, comparison.reading, data, samples)
     # Rows and columns are chosen by now.
     reading = replace(
         reading, columns=None, exclude=None, categorical=(), csv=replace(reading.csv, where=None, sample=None)
     )
-    comparison = replace(comparison, reading=reading, subject="the two groups", same=same)
+    comparison = replace(comparison, reading=reading, subject="the two groups", same=same, within=within)
     if len(samples.names) > 2:
         found = _compared(comparison, samples, (table,), told)
         pairs = tuple(_of_one_file(pair, table, by) for pair in found.pairs)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.data.column_types import as_text, identifies_rows
-from kerntest.data.columns import check_usable, laid_below, named_columns, split_patterns
+from kerntest.data.columns import check_usable, laid_below, match_names, named_columns, split_patterns
 from kerntest.data.condition import as_name
 from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL
 from kerntest.data.gaps import apply_missing, lost_rows
 from kerntest.data.missing import with_gap_level
 from kerntest.errors import DataError, KerntestError, UsageError, counted, either, listed, option, shell_word, suggest
-from kerntest.inference.relabelling.permuted_clusters import exchanged, most_relabellings
+from kerntest.inference.relabelling.permuted_clusters import Exchanged
 from kerntest.inference.sides import read_one
 from kerntest.report.summaries.words import natural_order
 
@@ -159,14 +159,15 @@ class _Ways(NamedTuple):
             return f"name a column in {option('by')} whose values occur in many rows{example}"
         reading, design = self.reading, self.reading.design
         apart = [name for name in (design["paired"], design["strata"]) if name not in {None, self.by}]
-        call = _hsic(
-            reading,
+        call = call_of(
+            "hsic",
+            replace(reading, missing="drop" if reading.missing == "error" and self.gaps else reading.missing),
             self.source,
             x=None if reading.columns is None else list(self.others),
             y=[self.by],
-            exclude=[*split_patterns(reading.exclude), *apart] or None,
-            missing=reading.missing if reading.missing != "error" else "drop" if self.gaps else None,
-            categorical=split_patterns(reading.categorical) or None,
+            exclude=[*split_patterns(reading.exclude), *apart],
+            categorical=split_patterns(reading.categorical),
+            cluster=reading.cluster and [reading.cluster],
         )
         return f"{call} tests whether the other columns depend on it"
 
@@ -253,28 +254,36 @@ def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: st
         # Rows that are left out as incomplete change no places.
         kept = complete_rows(pooled) if reading.missing == "drop" else slice(None)
         units = np.unique(laid_below(table[cases]).values[kept], return_inverse=True)[1]
-        if most_relabellings(exchanged(units, [samples.codes[kept, None]])) * alpha < 1.0:
+        moved = Exchanged.of(units, [samples.codes[kept, None]])
+        if moved.relabellings * alpha < 1.0 or moved.too_few:
             return ""
     by, first = str(samples.by), samples.tables[0]
-    chosen = reading.columns
-    if chosen is not None and by in named_columns(first.with_all_columns(), chosen, None).names:
+    whole, chosen, exclude = first.with_all_columns(), reading.columns, reading.exclude
+    if chosen is not None and by in named_columns(whole, chosen, None).names:
         chosen = [name for name in first.names if name != cases]
+    if by in (excluded := match_names(exclude, whole.names, whole.name)):
+        exclude = [name for name in excluded if name != by] or None
     codes = [*split_patterns(reading.categorical)]
     # Of more than two groups numbers say more than which one.
-    if len(samples.names) > 2 and not first.with_all_columns()[by].is_category:
+    if len(samples.names) > 2 and not whole[by].is_category:
         codes.append(by)
-    missing = None if reading.missing == "error" else reading.missing
-    told = {"x": [by], "y": chosen, "exclude": reading.exclude, "missing": missing, "categorical": codes or None}
-    return _hsic(replace(reading, cluster=cases), data, **told)
+    told = {"x": [by], "y": chosen, "exclude": exclude, "cluster": [cases], "categorical": codes}
+    return call_of("hsic", reading, data, **told)
 
 
-def _hsic(reading: Reading, source: Any, **told: Any) -> str:
-    """Return a call of hsic on the rows that are read, those of a cluster together; None is not told."""
-    told["cluster"] = reading.cluster and [reading.cluster]
+def asks_within_cases(reading: Reading, data: Any, samples: Samples, cases: str) -> str:
+    """Return the call of the same comparison that compares the rows of each case, which a column names, with each other."""
+    told = {"by": [samples.by], "reference": samples.reference, "columns": reading.columns, "exclude": reading.exclude}
+    return call_of("mmd", reading, data, **told, paired=[cases], categorical=split_patterns(reading.categorical))
+
+
+def call_of(command: str, reading: Reading, source: Any, **told: Any) -> str:
+    """Return a call on the rows that are read, with missing values as they are taken; None and no names are not told."""
+    told["missing"] = None if reading.missing == "error" else reading.missing
     told |= {name: value for name, value in vars(reading.csv).items() if value != vars(AS_USUAL)[name]}
-    words = [option(name, value, most=None) for name, value in told.items() if value is not None]
-    typed = " ".join(["kerntest hsic", shell_word(str(source)), *words])
-    return either(f"`{typed}`", f"hsic_test({', '.join(['data', *words])})")
+    words = [option(name, value, most=None) for name, value in told.items() if value is not None and value != []]
+    typed = " ".join([f"kerntest {command}", shell_word(str(source)), *words])
+    return either(f"`{typed}`", f"{command}_test({', '.join(['data', *words])})")
 
 
 def refuse_many(
