@@ -2,6 +2,7 @@
 
 import datetime as dt
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
 from kerntest import SVM, inspect_model, train_svm
 from kerntest.errors import UsageError
+from kerntest.learning.machines.svm_search import told_of_baseline
 from kerntest.report.summaries.learner_summary import svm_summary
 
 # LIBSVM keeps kernel values in single precision: its decisions are good to some 1e-6.
@@ -299,6 +301,19 @@ def test_the_baseline_is_the_better_of_two():
     (text,) = [one for one in small.warnings if one.startswith(told)]
     score = f"balanced accuracy {100 * small.baseline.score:.3g} % in place of 50 %"
     assert text == f"{told}{score}; grid=True looks for better options"
+    # Where mistakes do not count alike accuracy says nothing, and the nearest mean takes no weights.
+    weighted = {"C": 1e-6, "cv": 5, "class_weight": {0: 1.0, 1: 1.1}}
+    (text,) = [
+        one
+        for one in train_svm(frame_of(X[fewer], y[fewer]), "y", select_by="balanced-accuracy", **weighted).warnings
+        if one.startswith(told)
+    ]
+    assert text.endswith("; grid=True looks for better options")
+    small = train_svm(frame_of(X[fewer], y[fewer]), "y", **weighted)
+    assert (small.baseline.method, [one for one in small.warnings if one.startswith(told)]) == ("nearest mean", [])
+    worse = SimpleNamespace(balanced_accuracy=0.5)
+    (text,) = told_of_baseline(small.baseline, None, worse, "balanced-accuracy", n=200, grid=True, weighted=True)
+    assert text.endswith("; method='mean' without class_weight= takes it")
     assert not [one for one in train_svm(frame_of(X, y), "y", C=10.0).warnings if one.startswith(told)]
     for options in ({"features": "fourier:50"}, {"method": "mean"}):
         assert train_svm(frame_of(X, y), "y", **options).baseline.method == "largest class"

@@ -478,7 +478,8 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         blamed = not options.told_of_units(rows, fit)
         warnings = self._warnings(fit, seen.metrics, rows.clusters, tested=test is not None, blamed=blamed)
         judged = (fit.search if test is None else None, seen.metrics, self.select_by)
-        warnings += told_of_baseline(fields["baseline"], *judged, n=len(rows if test is None else test), grid=self.grid)
+        asked: Any = {"grid": self.grid, "weighted": self.options.weights is not None}
+        warnings += told_of_baseline(fields["baseline"], *judged, n=len(rows if test is None else test), **asked)
         return Judgement(fields, drawn, warnings)
 
     def _baseline(self, rows: TrainingRows, model: SvmModel, test: TrainingRows | None) -> Baseline:

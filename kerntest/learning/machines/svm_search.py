@@ -389,15 +389,28 @@ def baseline_of(parts: Sequence[tuple[TrainingRows, TrainingRows]], options: Svm
 
 
 def told_of_baseline(
-    baseline: Baseline | None, search: GridSearch | None, metrics: Any, select_by: str, *, n: int, grid: bool
+    baseline: Baseline | None,
+    search: GridSearch | None,
+    metrics: Any,
+    select_by: str,
+    *,
+    n: int,
+    grid: bool,
+    weighted: bool,
 ) -> list[str]:
-    """Return a warning where the nearest mean has a better score of n rows, by more than the standard error of a share."""
-    if baseline is None or baseline.method != "nearest mean":
+    """Return a warning where the nearest mean has a better score of n rows, by more than the standard error of a share.
+
+    Where classes are `weighted` not all mistakes count as much, and accuracy says nothing of which method is better.
+    """
+    if baseline is None or baseline.method != "nearest mean" or (weighted and select_by == "accuracy"):
         return []
     own, other = search.best.mean if search is not None else _score_of(metrics, select_by), baseline.score
     if other - own <= math.sqrt(other * (1.0 - other) / n):
         return []
-    way_out = f"{option('method', 'mean')} takes it" if grid else f"{option('grid', True)} looks for better options"
+    without = f" without {option('class-weight')}" if weighted else ""
+    way_out = f"{option('method', 'mean')}{without} takes it"
+    if not grid:
+        way_out = f"{option('grid', True)} looks for better options"
     scores = f"{MEASURES[select_by]} {percent(other)} in place of {percent(own)}"
     return [f"the nearest mean with the same kernel predicts better: {scores}; {way_out}"]
 
