@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 UNITS = 400
 # One correlation of two columns of factors costs about what one line of lags does on both sides.
 CORRELATIONS_PER_ROW = 1.0
+# Shares of the norms below which a product of centred matrices is what rounding leaves of them.
+ROUNDING = 1e-15
 
 
 class Effect(NamedTuple):
@@ -78,9 +80,9 @@ def centred_inner(product: Any, crossed: Any, totals: Any, n: int, *, hollow: bo
 
 
 def effect_size(product: float, norm_x: float, norm_y: float) -> float:
-    """Return sqrt(max(r, 0)) for r = product / sqrt(norm_x norm_y); 0 where a norm vanishes."""
+    """Return sqrt(max(r, 0)) for r = product / sqrt(norm_x norm_y); 0 where a norm vanishes, or r is what rounding leaves."""
     scale = math.sqrt(max(norm_x, 0.0)) * math.sqrt(max(norm_y, 0.0))
-    return math.sqrt(min(max(product / scale, 0.0), 1.0)) if scale > 0 else 0.0
+    return math.sqrt(min(product / scale, 1.0)) if scale > 0 and product > ROUNDING * scale else 0.0
 
 
 # Two kernels

@@ -243,6 +243,9 @@ def test_columns_are_told_with_their_effects(tested, told):
     assert table.rows[0] == ("c0", "0.5", "0.01", *["0.02"] * bool(tested), "")
     assert table.rows[11][3:] == (*[("0.02" if tested > 11 else "-")] * bool(tested), "")
     assert len(table.rows) == 12
+    assert not any("within" in note for note in table.notes)
+    (note,) = [note for note in explanation_table(Explanation(columns, ()), within="shop").notes if "within" in note]
+    assert note == "effects and p are within 'shop'; X -> Y is of all rows, whatever their 'shop'"
     assert table.notes[0] == "and 2 more: to_dict() has all"
     assert table.notes[1].startswith(
         "p alone: of the column by itself, under kernels of its own, corrected for all columns"

@@ -166,7 +166,7 @@ def two_sample_summary(result: two_sample_record.TwoSampleResult) -> Summary:
     tables = []
     if result.explanation is not None:
         lines += typical_rows(result.explanation)
-        tables.append(explanation_table(result.explanation))
+        tables.append(explanation_table(result.explanation, within=result.strata))
     return summary_of("Two-sample test (maximum mean discrepancy)", result, lines, *tables)
 
 
@@ -225,8 +225,8 @@ def typical_rows(explanation: two_sample_record.Explanation) -> list[tuple[str, 
     return labelled("typical rows", typical)
 
 
-def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable:
-    """Return the columns by how much each differs alone, with what they were and are."""
+def explanation_table(explanation: two_sample_record.Explanation, *, within: str | None = None) -> ResultTable:
+    """Return the columns by how much each differs alone, `within` strata too, with what they were and are in all rows."""
     columns, rows = explanation.columns, []
     untested = sum(effect.p_without is None for effect in columns)
     # Of a single column the p-value of the test says it.
@@ -246,6 +246,10 @@ def explanation_table(explanation: two_sample_record.Explanation) -> ResultTable
         notes.append("p alone: of the column by itself, under kernels of its own, corrected for all columns")
     if untested < len(columns):
         notes[-1] += "; p without: of all other columns together"
+    if within is not None:
+        notes.append(
+            f"effects and p are within {visible(within)!r}; X -> Y is of all rows, whatever their {visible(within)!r}"
+        )
     if untested and len(columns) > 1:
         which = "none" if untested == len(columns) else f"the first {len(columns) - untested:,} only"
         notes.append(
