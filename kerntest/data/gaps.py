@@ -62,6 +62,12 @@ def lost_rows(
     return [f"{said}; {option('exclude', [emptiest])} keeps more of them" if keeps else said]
 
 
+def without_value(lost: int, names: Sequence[str]) -> list[str]:
+    """Return the warning of rows that are left out for want of a value that says what belongs together."""
+    said = f"{counted(lost, 'row')} without a value of {listed(list(map(repr, names)))} left out"
+    return [said] if lost else []
+
+
 def lost_to_each(columns: Sequence[Column]) -> dict[str, int]:
     """Return how many rows each of some columns alone makes incomplete."""
     single = np.sum([column.missing for column in columns], axis=0) == 1

@@ -37,11 +37,10 @@ from kerntest.inference.family import BandwidthOption, Family, KernelChooser, al
 from kerntest.inference.method import ByFeatures, OneOfTests, Way
 from kerntest.inference.relabelling.designs import (
     BlockedRows,
-    can_be_strata,
     cosets_needed,
-    designed,
     different_relabellings,
 )
+from kerntest.inference.relabelling.designs_of_columns import can_be_strata, designed
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, names_apart, read_two, without_missing
 from kerntest.inference.sizes.location import ShiftsOfColumns, size_work, smallest_shift

@@ -21,7 +21,7 @@ from kerntest.inference import exact
 from kerntest.inference.explain.cross_covariance import spectral_verdict
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
 from kerntest.inference.method import ByFeatures, Way
-from kerntest.inference.relabelling.designs import clusters_of
+from kerntest.inference.relabelling.designs_of_columns import clusters_of
 from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
 from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables, pairs_of
 from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, read_pair
@@ -255,7 +255,7 @@ def hsic_test(
     groups = groups.with_gaps(missing)
     if time_series and missing == "error":
         _refuse_missing(groups)
-    paired = pair_up(groups, missing, scale)
+    paired = pair_up(groups, missing, scale, cluster)
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))
     if cluster is not None:

@@ -26,7 +26,7 @@ from kerntest.data.columns import (
 )
 from kerntest.data.facts import complete_rows, lone_values
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
-from kerntest.data.gaps import apply_missing, lost_rows, lost_to_each
+from kerntest.data.gaps import apply_missing, lost_rows, lost_to_each, without_value
 from kerntest.data.missing import MissingPolicy, check_policy, filled, fillings
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, comment_hint, unknown_column
@@ -341,8 +341,8 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
     return Groups(read, tables, tuple(dict.fromkeys(text for table in warned for text in table.warnings)))
 
 
-def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
-    """Return groups of columns as variables over the rows without missing values."""
+def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, cluster: str | None = None) -> Paired:
+    """Return groups of columns as variables over the rows without missing values, those of the clusters dropped with them."""
     tables, first = groups.tables, groups.tables[0]
     everything = replace(first, columns=tuple(column for table in tables for column in table.columns))
     counts, alone = _missing_in(tables)
@@ -350,8 +350,12 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
     for table in (everything,) if len({id(read) for read in groups.read}) == 1 else tables:
         apply_missing(table, missing, alone)
     kept = np.flatnonzero(complete_rows(everything))
+    warnings = lost_rows(groups.name, first.n_rows - len(kept), first.n_rows, counts, alone)
+    if cluster is not None and missing == "drop":
+        lost = next((one for one in groups.read if cluster in one.names), groups.read[0])[cluster].missing[kept]
+        warnings += without_value(int(np.count_nonzero(lost)), [cluster])
+        kept = kept[~lost]
     n = len(kept)
-    warnings = lost_rows(groups.name, first.n_rows - n, first.n_rows, counts, alone)
     if n < FEWEST_ROWS:
         raise too_few_rows(groups, n, dropped=n < first.n_rows)
     arranged = []

@@ -19,7 +19,8 @@ from kerntest.inference import exact
 from kerntest.inference.family import Family
 from kerntest.inference.relabelling import circles, designs, permuted_blocks, permuted_clusters
 from kerntest.inference.relabelling.circles import Circles
-from kerntest.inference.relabelling.designs import BlockedRows, Cosets, Design, designed
+from kerntest.inference.relabelling.designs import BlockedRows, Cosets, Design
+from kerntest.inference.relabelling.designs_of_columns import designed
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.relabelling.permuted_clusters import ClusteredVariables
 from kerntest.inference.sides import Options, Reading, lay_out, read_two
@@ -670,6 +671,55 @@ def test_the_call_that_asks_of_whole_cases_keeps_the_column_of_groups():
         excluded = f", exclude={left}" if left else ""
         assert f"hsic_test(data, x_columns='side'{excluded}, cluster='who') asks the same" in caught.value.hint
     assert hsic_test(table, x_columns="side", exclude="dose", cluster="who").n == 160
+
+
+def test_rows_without_a_value_of_a_design_are_dropped_with_the_others():
+    x, y = (one.astype({"who": object}) for one in (clusters(12, 0), clusters(12, 20, shift=2.0)))
+    x.loc[x.index[:3], "shop"] = None
+    x.loc[x.index[2:5], "who"] = None
+    for design, lost in (("cluster", 3), ("strata", 3)):
+        column = {"cluster": "who", "strata": "shop"}[design]
+        options = {design: column, "exclude": "shop" if design == "cluster" else "who"}
+        found = mmd_test(x, y, **options, missing="drop")
+        assert f"{lost} rows without a value of {column!r} left out" in found.warnings
+        wanted = mmd_test(x[x[column].notna()], y, **options)
+        assert (found.p_value, found.n_x) == (wanted.p_value, len(x) - lost)
+        with pytest.raises(DataError, match=f"no value of '{column}'"):
+            mmd_test(x, y, **options)
+    table = x.assign(other=np.random.default_rng(0).normal(size=len(x)))
+    names = {"x_columns": "u", "y_columns": "other", "cluster": "who"}
+    found = hsic_test(table, **names, missing="drop")
+    assert "3 rows without a value of 'who' left out" in found.warnings
+    wanted = hsic_test(table[table.who.notna()], **names)
+    assert (found.p_value, found.n) == (wanted.p_value, len(x) - 3)
+    with pytest.raises(DataError, match="every row of x has a missing value"):
+        mmd_test(x.assign(who=None), y, cluster="who", exclude="shop", missing="drop")
+
+
+def test_a_column_of_two_kinds_is_no_column_of_cases():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"kind": np.repeat(["a", "b", "c"], 60), "sex": np.tile(["f", "m"], 90)})
+    table["size"] = (
+        np.repeat([0.0, 1.0, 2.0], 60) + (table.sex == "m") + np.sin(np.arange(180) / 9) + 0.2 * rng.normal(size=180)
+    )
+    with pytest.raises(
+        UndecidedError, match=r"no pair can be tested: 4 relabellings by swaps within 2 pairs \(sex\)"
+    ) as caught:
+        mmd_test(table, by="kind", paired="sex")
+    assert caught.value.hint == "strata='sex', without paired='sex', compares rows within each 'sex'"
+    # Nor is one to be swapped where its rows follow time.
+    (text,) = [one for one in mmd_test(table, by="kind", strata="sex").warnings if "neighbouring rows" in one]
+    assert "paired=" not in text
+    assert (
+        "number stretches of rows within each 'sex' in a column 'stretch': cluster='stretch' beside strata='sex'"
+        in text
+    )
+    stretch = table.kind + table.sex + (np.arange(180) // 20).astype(str)
+    assert mmd_test(table.assign(stretch=stretch), by="kind", strata="sex", cluster="stretch").tests == 3
+    few = table[table.kind != "c"].groupby(["kind", "sex"]).head(1)
+    with pytest.raises(UndecidedError, match="4 relabellings by swaps within 2 pairs") as caught:
+        mmd_test(few, by="kind", paired="sex")
+    assert caught.value.hint == "more pairs would"
 
 
 def test_clusters_of_sizes_that_no_other_has_are_told():

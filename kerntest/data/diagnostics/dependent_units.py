@@ -96,9 +96,14 @@ def _strata_in_time(
         rows = (
             "neighbouring rows are of one group and alike" if stays else "rows of one group are alike one after another"
         )
+        way_out = f"{same(strata) or option('paired', [strata])} relabels whole cases"
+        if stratum.max() + 1 < FEWEST_PAIRED:
+            # So few strata are no cases.
+            together = f"{option('cluster', ['stretch'])} beside {option('strata', [strata])}"
+            way_out = f"number stretches of rows within each {strata!r} in a column 'stretch': {together} relabels them together"
         yield (
             f"within {strata!r} {rows} in {listed(list(map(repr, alike)))}: if they follow each other in time they do not "
-            f"change places, and the p-value is far too small; {same(strata) or option('paired', [strata])} relabels whole cases"
+            f"change places, and the p-value is far too small; {way_out}"
         )
 
 

@@ -112,8 +112,7 @@ class TwoSamples(ExactTest):
             raise UndecidedError(
                 f"{counted(used, 'relabelling')} by {design.words} cannot give a p-value below {ties / used:.2g}, and "
                 f"alpha is {options.alpha:g}",
-                hint=f"more {'clusters' if not design.swaps else 'pairs'} would"
-                + (f"; or a larger {option('alpha')}" if ties < used else ""),
+                hint="more clusters would" + (f"; or a larger {option('alpha')}" if ties < used else ""),
                 code="undecided.floor",
             )
         orders, way_out = cosets.count if cosets.count > 1 else None, MORE_ROWS if cosets.every else MORE

@@ -186,7 +186,8 @@ def _compared(
         names, counts = [samples.names[place] for place in pair], [sizes[place] for place in pair]
         tested.append(_tested(replace(each, progress=next(parts), among=among), names, counts, one))
         planned = planned or (isinstance(one, ByFeatures) and tested[-1][1] is not None)
-    result = _result(comparison, samples, read, tested, together=together, warnings=warnings)
+    errors = [one for one in ready if isinstance(one, KerntestError)]
+    result = _result(comparison, samples, read, tested, together=together, warnings=warnings, errors=errors)
     if comparison.files is not None:
         comparison.files.write(dict, lambda: groups_figure(result))
     return result
@@ -270,8 +271,9 @@ def _result(
     *,
     together: _Together | None,
     warnings: Sequence[str],
+    errors: Sequence[KerntestError],
 ) -> GroupsResult:
-    """Return the record of all tests, p-values of pairs corrected."""
+    """Return the record of all tests, p-values of pairs corrected; errors are of pairs that cannot be tested."""
     alpha, run = comparison.options.alpha, comparison.run
     corrected = adjusted([np.nan if pair.p_value is None else pair.p_value for pair, _ in tested], "holm").tolist()
     pairs = [
@@ -283,6 +285,8 @@ def _result(
     made = [pair for pair in pairs if pair.p_adjusted is not None]
     results = [found for _, found in tested if found is not None]
     if not made:
+        if few := next((one for one in errors if one.code == "undecided.floor"), None):
+            raise UndecidedError(f"no pair can be tested: {pairs[0].note}", hint=few.hint, code="undecided.groups")
         fewer = f"; {option('method', 'exact')} takes fewer rows" if comparison.way.method == "features" else ""
         raise UndecidedError(
             f"no pair can be tested: {pairs[0].note}",
