@@ -28,6 +28,8 @@ LARGEST_RATIO = 20
 # would put rows of one value into both.
 ROWS_OF_VALUE, ROWS_BEYOND = 2, 10
 SIGNIFICANT = 0.01
+# Of fewer rows that would be expected to be left out of one table, or kept, the normal law does not hold (Cochran 1954).
+FEWEST_EXPECTED = 5.0
 # Pairs that a column names at least, and its first values, among which most columns have equal ones.
 FEWEST_PAIRS, FIRST_VALUES = 6, 100
 # How a warning of several columns begins.
@@ -180,10 +182,15 @@ def _time_trouble(kind: Kind, x: NumberFacts, y: NumberFacts, names: Sequence[st
 
 
 def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
-    """Return the two-sided p-value of the z-test that two proportions are equal, with the pooled variance."""
+    """Return the two-sided p-value that two proportions are equal: by the z-test with the pooled variance, of few hits by Fisher's."""
     pooled = (hits_x + hits_y) / (n_x + n_y)
     variance = pooled * (1 - pooled) * (1 / n_x + 1 / n_y)
-    return math.erfc(abs(hits_x / n_x - hits_y / n_y) / math.sqrt(2 * variance)) if variance else 1.0
+    p_value = math.erfc(abs(hits_x / n_x - hits_y / n_y) / math.sqrt(2 * variance)) if variance else 1.0
+    if p_value >= SIGNIFICANT or min(pooled, 1 - pooled) * min(n_x, n_y) >= FEWEST_EXPECTED:
+        return p_value
+    from scipy.stats import fisher_exact  # noqa: PLC0415 - it takes 0.5 s to load, and few tables need it
+
+    return float(fisher_exact([[hits_x, n_x - hits_x], [hits_y, n_y - hits_y]]).pvalue)
 
 
 def balanced(x: Table, y: Table, table: Table) -> Iterator[str]:
