@@ -221,7 +221,7 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
         added(
             added(values, times=1.0 + forms), added(weighed, times=float(_relabellings(alpha) + forms * RELABELLINGS))
         )
-        for forms in (2.0 + ROUNDS / 3, 5.0 + 2.0 * ROUNDS)
+        for forms in (2.0 + 2.0 * ROUNDS / 3, 5.0 + 3.0 * ROUNDS)
     ]
     what = "the size of the difference, or the shift that would have been found"
     helds = (
@@ -238,8 +238,8 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
 class MovedTest:
     """A family that judges two samples under relabellings g, before and after the rows of X are moved.
 
-    `reached` is the score above which the test rejects at level alpha; None where no relabelling changes anything, or where
-    these are too few.
+    `reached` is the score above which the test rejects at level alpha where no row is moved; None where no relabelling changes
+    anything, or where these are too few.
     """
 
     def __init__(self, part: Sample, family: Family, options: Options, alpha: float) -> None:
@@ -256,35 +256,50 @@ class MovedTest:
             self.blocks.in_x[self.blocks.free :], (len(labels), len(self.blocks.in_x) - self.blocks.free)
         )
         weights = own_weights(np.hstack([labels, fixed]).astype(np.float64), self.blocks).weights
-        (values,) = self._forms(self.points, self.points, weights, weights)
         # A small alpha asks for many to tell which score is beyond it, and not for more to tell a power.
         some = weights[_spaced(len(labels), RELABELLINGS)]
-        self.of_x, self.of_y = np.maximum(some, 0.0), np.maximum(-some, 0.0)
+        self.weights_of_null, self.of_x, self.of_y = weights, np.maximum(some, 0.0), np.maximum(-some, 0.0)
         (self.within,) = self._forms(self.points, self.points, self.of_x, self.of_x)
         (self.in_y,) = self._forms(self.points, self.points, self.of_y, self.of_y)
-        self.seen = values.std(axis=1) > UNCHANGED * np.abs(values).max(axis=1)
         # So many of the relabellings may reach the statistic where it is small enough to reject.
-        enough = math.floor(alpha * len(labels) * (1.0 + 1e-12))
+        self.enough = math.floor(alpha * len(labels) * (1.0 + 1e-12))
+        self.judge, self.exponents = options.judge, family.exponents
         self.reached: float | None = None
-        if enough and self.seen.any():
-            exponents = [one for one, used in zip(family.exponents, self.seen, strict=False) if used]
-            self.score = scorer(values[self.seen], options.judge, exponents)
-            self.reached = float(np.partition(self.score(values[self.seen]), -enough)[-enough])
+        (values,) = self._forms(self.points, self.points, weights, weights)
+        self.seen = values.std(axis=1) > UNCHANGED * np.abs(values).max(axis=1)
+        if self.enough and self.seen.any():
+            self.score, self.reached = self._null(values)
+
+    def _null(self, values: Array) -> tuple[Callable[[Array], Array], float]:
+        """Return what scores statistics beside relabelled ones, shape (F, R), and the score that rejects."""
+        exponents = [one for one, used in zip(self.exponents, self.seen, strict=False) if used]
+        score = scorer(values[self.seen], self.judge, exponents)
+        return score, float(np.partition(score(values[self.seen]), -self.enough)[-self.enough])
 
     def power(self, column: int, by: float) -> float:
         """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
-        scored = self._scores(column, by, slice(None))
-        return float(np.mean(scored > (math.inf if self.reached is None else self.reached)))
+        if self.reached is None:
+            return 0.0
+        there, in_x = self.shifted(column, by), np.repeat(self.blocks.in_x, self.blocks.sizes)[:, None]
+        # Relabelled are rows of which some are moved: they vary more.
+        numeric, codes = (
+            np.where(in_x, one, other)
+            for one, other in ((there.numeric, self.points.numeric), (there.codes, self.points.codes))
+        )
+        some = Points(numeric, codes)
+        (values,) = self._forms(some, some, self.weights_of_null, self.weights_of_null)
+        score, reached = self._null(values)
+        return float(np.mean(self._scores(there, slice(None), score) > reached))
 
     def scored(self, column: int, by: float) -> float:
         """Return the mean score of a few relabellings once their rows of X are moved in a column."""
-        return float(np.mean(self._scores(column, by, slice(0, FEW_RELABELLINGS))))
+        return float(np.mean(self._scores(self.shifted(column, by), slice(0, FEW_RELABELLINGS), self.score)))
 
-    def _scores(self, column: int, by: float, some: slice) -> Array:
-        there, of_x = self.shifted(column, by), self.of_x[some]
+    def _scores(self, there: Points, some: slice, score: Callable[[Array], Array]) -> Array:
+        of_x = self.of_x[some]
         in_x = self.within[:, some] if self._alike(there) else self._forms(there, there, of_x, of_x)[0]
         (between,) = self._forms(there, self.points, of_x, self.of_y[some])
-        return np.asarray(self.score((in_x + self.in_y[:, some] - 2.0 * between)[self.seen]))
+        return np.asarray(score((in_x + self.in_y[:, some] - 2.0 * between)[self.seen]))
 
     def shifted(self, column: int, by: float) -> Points:
         """Return the rows moved in a column by as much on average; of values that many rows share the shares change.
