@@ -108,17 +108,19 @@ def rows_of(n, seed=0):
 @pytest.mark.parametrize(
     ("run", "seconds"),
     [
-        (lambda: kerntest.mmd_test(normal(1500, 3), normal(1500, 3, 1)), 1.05),
+        (lambda: kerntest.mmd_test(normal(1500, 3), normal(1500, 3, 1)), 0.9),
         (lambda: kerntest.mmd_test(normal(1000, 3), normal(1000, 3, 1), explain=True), 0.91),
         (lambda: kerntest.hsic_test(normal(2000, 3), normal(2000, 3, 1)), 0.6),
         (lambda: kerntest.hsic_pairs(pd.DataFrame(normal(1000, 8)).add_prefix("c")), 0.11),
         (lambda: kerntest.hsic_select(pd.DataFrame(normal(1000, 8)).add_prefix("c"), "c0", 2), 0.22),
-        (lambda: kerntest.train_svm(rows_of(3000), "side", exclude="wave"), 0.57),
+        (lambda: kerntest.train_svm(rows_of(3000), "side", exclude="wave"), 0.28),
         (lambda: kerntest.train_ridge(rows_of(500), "wave", exclude="side"), 0.5),
         (lambda: kerntest.train_kpca(rows_of(3000)[["a", "b", "c"]]), 0.31),
     ],
 )
-def test_the_time_is_that_of_the_machine_where_costs_were_measured(run, seconds):
+def test_the_time_is_that_of_the_machine_where_costs_were_measured(monkeypatch, run, seconds):
+    # The clock of a machine that is tried.
+    monkeypatch.setattr("kerntest.learning.machines.svm.pilot", lambda *_: Pilot(750, 0.007, 10))
     assert planned(run, threads=1).seconds == pytest.approx(seconds, rel=0.35)
 
 

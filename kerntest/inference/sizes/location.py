@@ -216,12 +216,12 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
     values = added(work_of_values(kernels, sample.points), times=s**2)
     weighed = {"product": products * (blocks if few is None else len(few[0])), "entry": 8.0 * products}
-    # Forms: three of rows that are not moved; then one or two at each of some rounds.
+    # Forms: one of rows that are not moved; then one to three at each of some rounds.
     shifts = [
         added(
             added(values, times=1.0 + forms), added(weighed, times=float(_relabellings(alpha) + forms * RELABELLINGS))
         )
-        for forms in (2.0 + 2.0 * ROUNDS / 3, 5.0 + 3.0 * ROUNDS)
+        for forms in (1.0 + ROUNDS / 3, 2.0 + 3.0 * ROUNDS)
     ]
     what = "the size of the difference, or the shift that would have been found"
     helds = (
@@ -259,13 +259,13 @@ class MovedTest:
         # A small alpha asks for many to tell which score is beyond it, and not for more to tell a power.
         some = weights[_spaced(len(labels), RELABELLINGS)]
         self.weights_of_null, self.of_x, self.of_y = weights, np.maximum(some, 0.0), np.maximum(-some, 0.0)
-        (self.within,) = self._forms(self.points, self.points, self.of_x, self.of_x)
-        (self.in_y,) = self._forms(self.points, self.points, self.of_y, self.of_y)
+        every = np.vstack([self.of_x, self.of_y, weights])
+        (forms,) = self._forms(self.points, self.points, every, every)
+        self.within, self.in_y, values = np.split(forms, [len(some), 2 * len(some)], axis=1)
         # So many of the relabellings may reach the statistic where it is small enough to reject.
         self.enough = math.floor(alpha * len(labels) * (1.0 + 1e-12))
         self.judge, self.exponents = options.judge, family.exponents
         self.reached: float | None = None
-        (values,) = self._forms(self.points, self.points, weights, weights)
         self.seen = values.std(axis=1) > UNCHANGED * np.abs(values).max(axis=1)
         if self.enough and self.seen.any():
             self.score, self.reached = self._null(values)
@@ -280,26 +280,32 @@ class MovedTest:
         """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
         if self.reached is None:
             return 0.0
-        there, in_x = self.shifted(column, by), np.repeat(self.blocks.in_x, self.blocks.sizes)[:, None]
-        # Relabelled are rows of which some are moved: they vary more.
+        there = self.shifted(column, by)
+        values = self._values(there, slice(None))
+        power = float(np.mean(self.score(values) > self.reached))
+        if not POWER - NEAR_ENOUGH < power <= NEARLY_SURE:
+            return power
+        # Relabelled are rows of which some are moved: they vary more, which tells only near the power that is looked for.
+        in_x = np.repeat(self.blocks.in_x, self.blocks.sizes)[:, None]
         numeric, codes = (
             np.where(in_x, one, other)
             for one, other in ((there.numeric, self.points.numeric), (there.codes, self.points.codes))
         )
         some = Points(numeric, codes)
-        (values,) = self._forms(some, some, self.weights_of_null, self.weights_of_null)
-        score, reached = self._null(values)
-        return float(np.mean(self._scores(there, slice(None), score) > reached))
+        (beside,) = self._forms(some, some, self.weights_of_null, self.weights_of_null)
+        score, reached = self._null(beside)
+        return float(np.mean(score(values) > reached))
 
     def scored(self, column: int, by: float) -> float:
         """Return the mean score of a few relabellings once their rows of X are moved in a column."""
-        return float(np.mean(self._scores(self.shifted(column, by), slice(0, FEW_RELABELLINGS), self.score)))
+        return float(np.mean(self.score(self._values(self.shifted(column, by), slice(0, FEW_RELABELLINGS)))))
 
-    def _scores(self, there: Points, some: slice, score: Callable[[Array], Array]) -> Array:
+    def _values(self, there: Points, some: slice) -> Array:
+        """Return the statistics of relabellings whose rows of X are moved, shape (F, R)."""
         of_x = self.of_x[some]
         in_x = self.within[:, some] if self._alike(there) else self._forms(there, there, of_x, of_x)[0]
         (between,) = self._forms(there, self.points, of_x, self.of_y[some])
-        return np.asarray(score((in_x + self.in_y[:, some] - 2.0 * between)[self.seen]))
+        return np.asarray((in_x + self.in_y[:, some] - 2.0 * between)[self.seen])
 
     def shifted(self, column: int, by: float) -> Points:
         """Return the rows moved in a column by as much on average; of values that many rows share the shares change.
