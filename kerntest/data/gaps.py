@@ -22,11 +22,13 @@ def apply_missing(
     whole: Collection[str] | None = None,
     *,
     beside: Sequence[Column] = (),
+    among: Sequence[Table] = (),
     able: bool = True,
 ) -> tuple[Table, int]:
     """Refuse missing values, or leave out the rows that have one, in any column or in those that must be whole.
 
     Columns that are needed, or stand `beside`, must keep more than one value; what else is left is `able` to be used, or not.
+    What to leave out is told of all tables `among` which it is one.
     """
     columns = [column for column in table.columns if whole is None or column.name in whole]
     counts = {column.name: count for column in columns if (count := column.n_missing)}
@@ -42,10 +44,16 @@ def apply_missing(
         able = able and not incomplete.all() and all(np.ptp(one.values[~incomplete]) > 0 for one in parting)
         raise missing_error(table, counts, int(np.argmax(incomplete)), needed, table.n_rows, able=able)
     if incomplete.all():
-        raise no_rows_left(table.name, counts, needed)
+        others = [one.columns for one in among if one is not table]
+        out = [name for some in (columns, *others) for name in in_the_way(some, needed)]
+        raise no_rows_left(table.name, counts, list(dict.fromkeys(out)), needed)
     return table.take(~incomplete), int(np.count_nonzero(incomplete))
 
 
+# Columns are in the way where no more than this share of the rows is complete.
+FEW_LEFT = 0.1
+# So many of them are named.
+MOST_NAMED = 50
 # Missing values that cost more than this share of the rows are told: a report says how many rows are used.
 MANY_LOST = 0.1
 
@@ -74,11 +82,30 @@ def lost_to_each(columns: Sequence[Column]) -> dict[str, int]:
     return {column.name: int(np.count_nonzero(column.missing & single)) for column in columns}
 
 
-def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:
-    """Return the error for a table of which every row has a missing value."""
-    emptiest = max(counts, key=counts.__getitem__)
-    way_out = f"{option('exclude', [emptiest])} leaves that column out"
-    hint = f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out
+def in_the_way(columns: Sequence[Column], needed: Collection[str] = ()) -> list[str]:
+    """Return which columns leave hardly a row complete, the emptiest first; none where those that are needed do."""
+    rest = sorted(columns, key=lambda one: one.n_missing, reverse=True)
+    found: list[str] = []
+    while rest and np.mean(np.any([one.missing for one in rest], axis=0)) > 1.0 - FEW_LEFT:
+        if not (others := [one for one in rest if one.name not in needed and one.n_missing]):
+            return []
+        found.append(others[0].name)
+        rest.remove(others[0])
+    return found
+
+
+def no_rows_left(
+    table_name: str, counts: Mapping[str, int], in_the_way: Sequence[str], needed: Collection[str] = ()
+) -> DataError:
+    """Return the error for a table of which every row has a missing value, some columns of which are in the way."""
+    # The emptiest first.
+    counts = dict(sorted(counts.items(), key=lambda one: -one[1]))
+    emptiest = next(iter(counts))
+    those = "that column" if len(in_the_way) == 1 else "those columns"
+    ways = [f"{option('exclude', in_the_way, most=MOST_NAMED)} leaves {those} out"] if in_the_way else []
+    if counts.keys().isdisjoint(needed):
+        ways.append(f"{option('missing', 'indicator')} keeps every row")
+    hint = ", ".join(ways) or f"column {emptiest!r} is needed: fill it in"
     said, where = f"every row of {table_name} has a missing value: {_per_column(counts)}", {"column": emptiest}
     return DataError(said, hint=hint, code="data.no_rows_left", where={"file": table_name, **where})
 

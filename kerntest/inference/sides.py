@@ -241,7 +241,7 @@ def without_missing(tables: Sequence[Table], policy: MissingPolicy) -> tuple[tup
     """Return both tables without missing values, and a warning for each that lost rows."""
     used, warnings = [], []
     for table in tables:
-        kept, dropped = apply_missing(table, policy)
+        kept, dropped = apply_missing(table, policy, among=tables)
         used.append(kept)
         warnings += lost_rows(table.name, dropped, table.n_rows, *_missing_in([table]))
     return (used[0], used[1]), warnings

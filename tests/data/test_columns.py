@@ -275,8 +275,21 @@ def test_missing_values_of_frames(refused):
     error = refused(lambda: apply_missing(table, "error"), match, "data.missing_values")
     assert error.hint.endswith("exclude='unit price' leaves the column out")
     table = read_table(pa.table({"a": [1.0, None], "b": [None, None]}), name="y")
-    match = "^every row of y has a missing value: a 1, b 2$"
-    assert "exclude='b'" in refused(lambda: apply_missing(table, "drop"), match, "data.no_rows_left").hint
+    match = "^every row of y has a missing value: b 2, a 1$"
+    hint = "exclude='b' leaves that column out, missing='indicator' keeps every row"
+    assert refused(lambda: apply_missing(table, "drop"), match, "data.no_rows_left").hint == hint
+    match = "^every row of y has a missing value: b 2, a 1$"
+    hint = "column 'b' is needed: fill it in"
+    assert refused(lambda: apply_missing(table, "drop", ["b"]), match, "data.no_rows_left").hint == hint
+
+
+def test_what_leaves_no_row_is_named_at_once(refused):
+    """Of both tables, and no more than that: a column in which half of the values are missing stays."""
+    some, none = [1.0, 2.0, None, None], [None] * 4
+    here = read_table(pa.table({"a": some, "b": none, "c": [1.0, 2.0, 3.0, 4.0], "d": none}), name="x")
+    there = read_table(pa.table({"a": some, "b": none, "c": none, "d": some}), name="y")
+    found = refused(lambda: apply_missing(here, "drop", among=[here, there]), "^every row of x", "data.no_rows_left")
+    assert found.hint == "exclude='b,d,c' leaves those columns out, missing='indicator' keeps every row"
 
 
 def test_infinities_of_arrays_name_the_row(refused):

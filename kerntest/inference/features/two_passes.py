@@ -295,7 +295,10 @@ class Survey(exact.RunOfTest):
             if not found.rows:
                 raise one.choice.nothing_left(found.name)
             if not found.used:
-                raise no_rows_left(found.name, found.missing, ())
+                empty = [name for name, count in found.missing.items() if count == found.rows]
+                raise no_rows_left(
+                    found.name, found.missing, empty or [max(found.missing, key=found.missing.__getitem__)]
+                )
             pooled.add(found, self._sampled)
         self.fillings = _fillings(pooled) if missing == "indicator" else {}
         scaling, reasons = _scaling(pooled, self.options.scale, self.fillings)

@@ -17,7 +17,8 @@ def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "")
     if shift is None:
         return ""
     found = f"with {percent(shift.power)} power{where}"
-    return f" A shift of any one column by {number(shift.standard_deviations, 2)} standard deviations is found {found}."
+    by = f"about {number(shift.standard_deviations, 2)} standard deviations"
+    return f" A shift of any one column ({visible(shift.column)} is seen least) by {by} is found {found}."
 
 
 def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
