@@ -23,19 +23,17 @@ def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "")
 
 def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
     """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
-    # Of the kernel of the interval: the numbers above may be of another one, and need not lie between its ends.
-    mmd, effect = (number(value) for value in (interval.mmd, interval.effect_size))
     same = interval.kernel == kernel
     if interval.lower is None or interval.upper is None:
-        which = "MMD" if same else f"MMD under another kernel than above, {mmd},"
+        which = "MMD" if same else f"MMD under the kernel chosen for it beforehand, {number(interval.mmd)},"
         why = "has no standard error" if interval.standard_errors is None else "is too near 0 for so few rows"
-        none = f"none: {which} {why}; the p-value holds without one"
-        under = f"(under {visible(shortened_kernel(interval.kernel))}, which is chosen beforehand)"
-        return labelled("interval", [none, *([] if same else [under])])
-    ends = f"{percent(interval.level)}: {number(interval.lower)} to {number(interval.upper)}"
-    sizes = f"{number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
-    found = f"MMD {mmd} ({ends}), effect size {effect} ({sizes})"
-    return labelled("interval", _under(interval.kernel, kernel, found))
+        return labelled("interval", [f"none: {which} {why}; the p-value holds without one"])
+    ends = f"MMD {number(interval.lower)} to {number(interval.upper)}"
+    sizes = f"effect size {number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
+    # The numbers above, of another kernel, need not lie between its ends.
+    level = f"{percent(interval.level)}{'' if same else ', of another kernel than above'}"
+    other = [] if same else [f"under {visible(shortened_kernel(interval.kernel))}, chosen beforehand"]
+    return labelled("interval", [f"{level}: {ends}, {sizes}", *other])
 
 
 def _under(kernel: str, other: str, found: str) -> list[str]:
