@@ -186,7 +186,7 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     ):
         raise test.degenerate(family.members[0])
     chosen, lags = judged.selected, test.lags(relabelled, judged)
-    asymptotic = () if lags is None else _of_series(lags, rejects=judged.p_value <= options.alpha)
+    asymptotic = () if lags is None else _of_series(lags, options.alpha, rejects=judged.p_value <= options.alpha)
     few = relabelling_warning(
         judged.p_value,
         relabelled.different,
@@ -378,14 +378,17 @@ def relabelling_warning(
     return (f"{warning}: {option('permutations', enough)} would tell more surely",)
 
 
-def _of_series(lags: Lags, *, rejects: bool) -> tuple[str, ...]:
+def _of_series(lags: Lags, alpha: float, *, rejects: bool) -> tuple[str, ...]:
     """Return what to know of a shift test: also where a short delay of one series is among the shifts that it is compared with."""
     warning, delay = f"{ASYMPTOTIC} {counted(lags.minimum, 'row')}", abs(lags.strongest)
     n = lags.shifts + 2 * lags.minimum - 1
     if rejects or not lags.minimum <= delay <= SHORT_DELAY or 2 * delay > n // 2:
         return (warning,)
     told = f"the statistic is largest at a lag of {counted(delay, 'row')}, which stands for independence here: if one series may follow"
-    return warning, f"{told} the other with that delay, {option('min-lag', 2 * delay)} keeps it out of the null"
+    way_out = f"{option('min-lag', 2 * delay)} keeps it out of the null"
+    if (n - 4 * delay + 2) * alpha < 1.0:
+        way_out = "it takes a longer series to keep it out of the null"
+    return warning, f"{told} the other with that delay, {way_out}"
 
 
 def refuse_too_many(members: int, relabellings: int, *, beside: float = 0.0) -> None:

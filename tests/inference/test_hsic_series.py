@@ -103,6 +103,11 @@ def test_a_delay_among_the_shifts_of_the_null_is_told():
     assert (found.lags.minimum, found.lags.strongest) == (3, 4)
     assert any(text.startswith(told) and "min_lag=8 keeps" in text for text in found.warnings)
     assert not any(told in text for text in hsic_test(x, y, time_series=True, min_lag=8, **GAUSSIANS).warnings)
+    # Where so few shifts are left that none could reject, that is no way out.
+    x, y = lagged(28, 4)
+    told = [text for text in hsic_test(x, y, time_series=True, alpha=0.01, **GAUSSIANS).warnings if told in text]
+    assert told
+    assert told[0].endswith("it takes a longer series to keep it out of the null")
 
 
 def test_the_order_of_the_rows_is_time():

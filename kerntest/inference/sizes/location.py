@@ -311,17 +311,19 @@ class MovedTest:
         """Return the rows moved in a column by as much on average; of values that many rows share the shares change.
 
         Else kernels would see that ties are broken, that a rare value is common, or that other columns do not go with a value,
-        which no real shift does: shares p_k of values v_k become as p_k exp(t v_k), rows keep their order, and one whose value
-        changes takes from some row of that value the columns that repeat with it. Others stay: copies would be seen.
+        which no real shift does: shares p_k of values become as p_k exp(t r_k), r_k their mean ranks, as few far ones would make
+        all of a mean; rows keep their order, and one whose value changes takes from some row of that value the columns that
+        repeat with it. Others stay: copies would be seen.
         """
         values = self.points.numeric[:, column]
         levels, places, counts = np.unique(values, return_inverse=True, return_counts=True)
         if len(levels) > TIED * len(values):
             return moved(self.points, column, by)
-        shares, away = counts / len(values), (levels - levels.mean()) / (levels[-1] - levels[0] or 1.0)
+        shares = counts / len(values)
+        ranks = np.cumsum(shares) - shares / 2.0
 
         def tilted(t: float) -> Array:
-            weights = shares * np.exp(t * (away - away.max()))
+            weights = shares * np.exp(t * (ranks - ranks[-1]))
             return np.asarray(weights / weights.sum())
 
         low, high, wanted = 0.0, 1.0, float(shares @ levels) + by
@@ -331,8 +333,8 @@ class MovedTest:
             middle = (low + high) / 2.0
             low, high = (low, middle) if tilted(middle) @ levels >= wanted else (middle, high)
         # The rank of each row, drawn among those of its value.
-        ranks = (np.cumsum(shares) - shares)[places] + self.draws[0] * shares[places]
-        above = np.minimum(np.searchsorted(np.cumsum(tilted(high)), ranks, side="right"), len(levels) - 1)
+        own = (np.cumsum(shares) - shares)[places] + self.draws[0] * shares[places]
+        above = np.minimum(np.searchsorted(np.cumsum(tilted(high)), own, side="right"), len(levels) - 1)
         some = (np.cumsum(counts) - counts)[above] + (self.draws[1] * counts[above]).astype(np.intp)
         some = np.where(above == places, np.arange(len(places)), np.argsort(places, kind="stable")[some])
         numeric, codes = self.points.numeric.copy(), self.points.codes.copy()

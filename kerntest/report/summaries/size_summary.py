@@ -25,9 +25,10 @@ def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tu
     """Return the interval of MMD and of the effect size, or why there is none; that of the result is of `kernel`."""
     same = interval.kernel == kernel
     if interval.lower is None or interval.upper is None:
-        which = "MMD" if same else f"MMD under the kernel chosen for it beforehand, {number(interval.mmd)},"
-        why = "has no standard error" if interval.standard_errors is None else "is too near 0 for so few rows"
-        return labelled("interval", [f"none: {which} {why}; the p-value holds without one"])
+        under = "" if same else "under the kernel chosen for it beforehand "
+        errors = interval.standard_errors
+        why = "has no standard error" if errors is None else f"is {number(errors, 2)} standard errors, and it takes 4"
+        return labelled("interval", [f"none: {under}MMD^2 {why}; the p-value holds without one"])
     ends = f"MMD {number(interval.lower)} to {number(interval.upper)}"
     sizes = f"effect size {number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
     # The numbers above, of another kernel, need not lie between its ends.
