@@ -284,6 +284,10 @@ def unit_sums(
 
     Each times its weight, if they have any; without a kernel their numbers. Cost: O(n (p + UNITS)) time, or O(m^2) for each unit of m > UNITS rows.
     """
+    if units.max() + 1 == len(units):
+        # Each row is a unit of its own.
+        own = np.ones(len(units)) if kernel is None else kernel.diagonal(points)
+        return np.asarray(np.eye(count)[parts] * (own if weights is None else own * weights)[:, None])
     order = np.argsort(units, kind="stable")
     sorted_units, placed, found = units[order], points.take(order), np.zeros((len(units), count))
     ends = np.append(np.flatnonzero(np.diff(sorted_units)) + 1, len(units))

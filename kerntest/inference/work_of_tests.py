@@ -50,6 +50,8 @@ NEEDED = 0.65
 # Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
 USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 150.0, 50.0, 1500.0, 8.0
+# Columns of factors of more rows than these are in no cache, and take so many times as long again from 16 times as many on.
+WARM_ROWS, COLD = 2.0**16, 1.6
 # Lines of many matrices: steps over their transforms to lie by frequency, and what products for each frequency take.
 TURNED, MULTIPLIED = 1.0, 4.0
 # Steps over the entries of a factor, for each of its columns, while cubes of the entries of its matrix are summed.
@@ -201,14 +203,14 @@ def _blocks(
     # What each set of blocks takes, but for the relabellings.
     shared: Work = {"call": calls}
     if designed is not None:
-        # Pairs of rows that belong together are summed by themselves, and blocks of several sizes one by one.
+        # Pairs of rows that belong together are summed by themselves.
         strata = int(designed.strata.max()) + 1
-        pairs, summed = float(n * min(UNITS, n)), 0.0 if designed.even else UNEVEN_ENTRIES * len(kernels) * n**2 / 2
+        pairs = float(n * min(UNITS, n))
         weighed = blocks**2 * (9.0 if designed.swaps else 6.0) / strata
         own: Work = {"entry": 8.0 * len(kernels), "product": blocks * len(kernels)}
         own = added(work_of_values(kernels, points), own, times=pairs if several else 0.0)
         calls = CALLS_OF_STRATUM * strata * len(kernels) * math.ceil(permutations / TOGETHER_BLOCKS)
-        each: Work = {"entry": summed, "product": permutations * len(kernels) * weighed, "call": calls}
+        each: Work = {"product": permutations * len(kernels) * weighed, "call": calls}
         shared = added(shared, own, each)
     ends: list[list[Work]] = [[shared], [shared]]
     tiled: list[list[Kernel]] = [[], []]
@@ -233,7 +235,8 @@ def _blocks(
             columns = widest.setdefault(name, [0.0, 0.0])
             columns[end] = max(columns[end], tried)
     for works, whole in zip(ends, tiled, strict=True):
-        values = added(work_of_values(whole, points, halved=True), {"entry": SUMMED_ENTRIES * len(whole)})
+        summed = SUMMED_ENTRIES + (0.0 if designed is None or designed.even else UNEVEN_ENTRIES)
+        values = added(work_of_values(whole, points, halved=True), {"entry": summed * len(whole)})
         works.append(added(values, times=n**2 / 2))
     # Each term of a sum keeps its distances and its values of a tile.
     together = max((len(terms(kernel)) for kernel in tiled[1]), default=1)
@@ -404,7 +407,7 @@ def work_of_pairs(n: int, columns: Mapping[int, Screened], squares: Sequence[Seq
             else {"entry": PAIRED_ENTRIES * len(pairs) * orders}
         )
         works.append(added(each, times=entries))
-    return added(*works)
+    return added(*works, times=1.0 + COLD * min(max(math.log2(n / WARM_ROWS) / 4.0, 0.0), 1.0))
 
 
 def _matrix_of_screen(n: int, column: Screened, value: Work) -> Work:

@@ -252,6 +252,36 @@ def test_a_column_alone_is_tested_by_its_values_and_where_they_are_by_the_column
         assert_close(effects["moved"].effect_size, own)
 
 
+def test_within_strata_columns_are_told_as_if_both_sides_had_as_much_of_each():
+    """Of all rows y is larger, and more often new, because it is mostly of the south: in each shop it is smaller."""
+    rng = np.random.default_rng(8)
+    sides = []
+    for n_north, n_south, lower in ((90, 30, 0.0), (20, 110, 1.0)):
+        shop = np.repeat(["north", "south"], [n_north, n_south])
+        level = np.where(shop == "north", 0.0, 5.0) - lower
+        new = rng.random(len(shop)) < np.where(shop == "north", 0.3, 0.9) - 0.2 * lower
+        sides.append(
+            pd.DataFrame({"shop": shop, "v": level + rng.normal(size=len(shop)), "new": np.where(new, "yes", "no")})
+        )
+    x, y = sides
+    effects = effects_of(x, y, strata="shop")
+    counts = np.array([[np.sum(side["shop"] == shop) for shop in ("north", "south")] for side in sides])
+    shares = counts.prod(axis=0) / counts.sum(axis=0)
+    shares /= shares.sum()
+    for side, told in zip(sides, (effects["v"].x, effects["v"].y), strict=True):
+        of_shops = [side["v"][side["shop"] == shop] for shop in ("north", "south")]
+        mean = shares @ [one.mean() for one in of_shops]
+        assert_close(told.mean, float(mean))
+        square = shares @ [np.mean((one - mean) ** 2) for one in of_shops]
+        assert_close(told.standard_deviation, float(np.sqrt(square * len(side) / (len(side) - 1))))
+    assert y["v"].mean() > x["v"].mean()
+    assert effects["v"].y.mean < effects["v"].x.mean
+    assert effects["v"].y.median < effects["v"].x.median
+    for side, told in zip(sides, (effects["new"].x, effects["new"].y), strict=True):
+        of_shops = [np.mean(side["new"][side["shop"] == shop] == told.value) for shop in ("north", "south")]
+        assert_close(told.share, float(shares @ of_shops))
+
+
 @pytest.mark.usefixtures("columns_alone")
 def test_gaps_do_not_dilute_what_the_few_values_that_are_there_tell():
     """With other values in the gaps 7 of 20 were found; and where one sample has many more gaps none is found too often."""

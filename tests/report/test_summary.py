@@ -245,7 +245,7 @@ def test_columns_are_told_with_their_effects(tested, told):
     assert len(table.rows) == 12
     assert not any("within" in note for note in table.notes)
     (note,) = [note for note in explanation_table(Explanation(columns, ()), within="shop").notes if "within" in note]
-    assert note == "effects and p are within 'shop'; X -> Y is of all rows, whatever their 'shop'"
+    assert note == "effects and p are within 'shop'; X -> Y as if both had as many rows of every 'shop'"
     assert table.notes[0] == "and 2 more: to_dict() has all"
     assert table.notes[1].startswith(
         "p alone: of the column by itself, under kernels of its own, corrected for all columns"

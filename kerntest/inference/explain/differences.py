@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,12 +89,28 @@ def explain_columns(
         told = part_of(test.progress, done, parts)
         without[place] = _p_value(sample.with_columns({*range(columns)} - {place}), options, test.engine, told)
     of_all = z[:, 0], np.mean(z >= z[:, :1], axis=1), step_down(z), effect_sizes
-    differing = []
+    differing, weights = [], _weights(sample)
     for place in order.tolist():
         name, (z_clearest, alone, adjusted, size) = sample.names[place], (float(each[place]) for each in of_all)
         numbers = z_clearest, alone, adjusted, without.get(place), size
-        differing.append(two_sample_record.ColumnEffect(name, found[place][0], *numbers, *contents(name, read, used)))
+        holding = contents(name, read, used, weights)
+        differing.append(two_sample_record.ColumnEffect(name, found[place][0], *numbers, *holding))
     return tuple(differing)
+
+
+def _weights(sample: Sample) -> tuple[Array | None, Array | None]:
+    """Return what rows of X and of Y weigh so that both sides have as much of every stratum, as in the test; None for 1."""
+    design = sample.design
+    if design is None or design.swaps or not design.strata.any():
+        return None, None
+    strata = int(design.strata.max()) + 1
+    n_x, n_y = (np.bincount(design.strata[sample.labels == side], minlength=strata) for side in (1, 0))
+    both = []
+    for side, others in ((1, n_y), (0, n_x)):
+        rows, weights = np.flatnonzero(sample.labels == side), np.empty(np.count_nonzero(sample.labels == side))
+        weights[sample.origin[rows]] = (others / (n_x + n_y))[design.strata[rows]]
+        both.append(weights)
+    return both[0], both[1]
 
 
 def columns_left_out(sample: Sample) -> int:
@@ -228,18 +244,22 @@ def _family(sample: Sample, options: Options) -> Family:
     return chooser.family("auto", "auto", single=False)
 
 
-def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterator[two_sample_record.ColumnContents]:
-    """Yield what a column holds in X and in Y: missing values as they were read, all else in the rows that were used.
+def contents(
+    name: str, read: Sequence[Table], used: Sequence[Table], weights: Sequence[Array | None] = (None, None)
+) -> Iterator[two_sample_record.ColumnContents]:
+    """Yield what a column holds in X and in Y: missing values as they were read, all else in the weighted rows that were used.
 
     Dates in ISO form, with hour and minute where it is not midnight.
     """
     # Gaps that are information are filled: what is there is told.
     gaps, there = presence_name(name), PRESENCE.index("present")
     own = [table[gaps].values == there if gaps in table.names else np.ones(table.n_rows, dtype=bool) for table in used]
-    x, y = (table[name].take(one if one.any() else ~one) for table, one in zip(used, own, strict=True))
+    taken = [one if one.any() else ~one for one in own]
+    x, y = (table[name].take(one) for table, one in zip(used, taken, strict=True))
+    weights = [some if some is None else some[one] for some, one in zip(weights, taken, strict=True)]
     missing = [float(np.mean(_gaps(table[name]) if one.all() else ~one)) for table, one in zip(read, own, strict=True)]
     if x.is_category:
-        level, *shares = moved(x, y)[0]
+        level, *shares = moved(x, y, weights)[0]
         for empty, holding in zip(missing, shares, strict=True):
             yield two_sample_record.ColumnContents(empty, value=level, share=holding)
         return
@@ -248,13 +268,25 @@ def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterato
     def told(number: float) -> float | str:
         return date_text(number)[: len("1970-01-01T00:00")] if is_date else float(number)
 
-    for values, empty in zip((x.values, y.values), missing, strict=True):
-        _, (mean,), (spread,) = standardize(values[:, None])
-        deviation = 0.0 if np.ptp(values) == 0 else float(spread * np.sqrt(len(values) / (len(values) - 1)))
-        lower, median, upper = (told(one) for one in np.quantile(values, [0.25, 0.5, 0.75]).tolist())
+    for values, weight, empty in zip((x.values, y.values), weights, missing, strict=True):
+        mean, deviation = _mean_and_deviation(values, weight)
+        # Without weights between two values where those tell no one.
+        how: Any = {} if weight is None else {"weights": weight, "method": "inverted_cdf"}
+        lower, median, upper = (told(one) for one in np.quantile(values, [0.25, 0.5, 0.75], **how).tolist())
         value = None if common is None else str(told(common)) if is_date else f"{common:.15g}"
-        share = None if common is None else float(np.mean(values == common))
+        share = None if common is None else float(np.average(values == common, weights=weight))
         yield two_sample_record.ColumnContents(empty, told(mean), deviation, lower, median, upper, value, share)
+
+
+def _mean_and_deviation(values: Array, weights: Array | None) -> tuple[float, float]:
+    """Return the mean and the standard deviation, divisor n - 1, of weighted rows."""
+    _, (centre,), (spread,) = standardize(values[:, None])
+    if np.ptp(values) == 0:
+        return float(centre), 0.0
+    z, unbiased = (values - centre) / spread, float(np.sqrt(len(values) / (len(values) - 1)))
+    mean = float(np.average(z, weights=weights))
+    square = float(np.average((z - mean) ** 2, weights=weights))
+    return float(centre + mean * spread), float(spread * np.sqrt(square)) * unbiased
 
 
 def _gaps(column: Column) -> NDArray[np.bool_]:
@@ -272,20 +304,20 @@ def common_number(x: Column, y: Column) -> float | None:
     return float(different[most]) if counts[most] >= COMMON * counts.sum() else None
 
 
-def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
-    """Return each value of a column of categories with its shares in X and in Y, the one that moved most first.
+def moved(x: Column, y: Column, weights: Sequence[Array | None] = (None, None)) -> list[tuple[str, float, float]]:
+    """Return each value of a column of categories with its shares of the weighted X and Y, the one that moved most first.
 
     Of values that moved alike the last in order: of two values the second, as true behind false.
     """
-    n_x, n_y = len(x.values), len(y.values)
     in_x, in_y = (
-        dict(zip(one.levels, np.bincount(one.values, minlength=len(one.levels)).tolist(), strict=True))
-        for one in (x, y)
+        dict(zip(one.levels, np.bincount(one.values, weights=some, minlength=len(one.levels)).tolist(), strict=True))
+        for one, some in zip((x, y), weights, strict=True)
     )
+    n_x, n_y = sum(in_x.values()), sum(in_y.values())
     values = sorted({*x.levels, *y.levels}, reverse=True)
     counts = [(value, in_x.get(value, 0), in_y.get(value, 0)) for value in values]
-    # Whole numbers: what moved alike must not hang on rounding.
-    counts.sort(key=lambda one: -abs(one[1] * n_y - one[2] * n_x))
+    # Whole numbers, or nearly: what moved alike must not hang on rounding.
+    counts.sort(key=lambda one: -round(abs(one[1] * n_y - one[2] * n_x), 6))
     return [(value, of_x / n_x, of_y / n_y) for value, of_x, of_y in counts]
 
 

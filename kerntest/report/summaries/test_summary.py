@@ -248,7 +248,7 @@ def explanation_table(explanation: two_sample_record.Explanation, *, within: str
         notes[-1] += "; p without: of all other columns together"
     if within is not None:
         notes.append(
-            f"effects and p are within {visible(within)!r}; X -> Y is of all rows, whatever their {visible(within)!r}"
+            f"effects and p are within {visible(within)!r}; X -> Y as if both had as many rows of every {visible(within)!r}"
         )
     if untested and len(columns) > 1:
         which = "none" if untested == len(columns) else f"the first {len(columns) - untested:,} only"
