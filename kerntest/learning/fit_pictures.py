@@ -117,7 +117,7 @@ def draw_importance(axis: Any, importance: Importance) -> None:
     # Few bars are no wider than several.
     axis.set_ylim(min(-0.6, len(shown) - BARS_OF_ROOM), len(shown) - 0.4)
     axis.axvline(0.0, color="black", linewidth=0.8)
-    axis.set(xlabel="% of accuracy lost" if unit > 1 else "rise of the RMSE")
+    axis.set(xlabel=f"% of {importance.score} lost" if unit > 1 else "rise of the RMSE")
     more = "" if len(shown) == len(importance.columns) else f"the first {len(shown)} of {len(importance.columns):,}, "
     told = f"{more}bars of error: 2 standard errors" if known else more.removesuffix(", ")
     panels.write_title(axis, "Columns shuffled, one at a time", told)

@@ -1,5 +1,6 @@
 """The grid of costs and bandwidths, and cross-validation."""
 
+import re
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -181,10 +182,13 @@ def test_cells_are_given_up_and_what_is_left_is_judged_in_every_fold(classes, op
     assert (whole.fits, {cell.folds for cell in whole.cells}) == (5 * cells, {5})
     # A third after the first look, which a nu may not allow, then the half after each fold, three at least.
     left = {25: (9, 5, 3, 3, 3), 5: (5, 3, 3, 3, 3)}[cells]
-    assert raced.fits == sum(left) == sum(folds)
-    assert sorted(folds, reverse=True)[: left[0]] == sorted(
-        (sum(place < one for one in left) for place in range(left[0])), reverse=True
-    )
+    pattern = sorted((sum(place < one for one in left) for place in range(cells)), reverse=True)
+    # Up to three that were given up with scores above the best are judged by all.
+    again = folds.count(5) - left[-1]
+    assert 0 <= again <= 3
+    assert raced.fits == sum(folds) <= sum(left) + 5 * again
+    if not again:
+        assert sorted(folds, reverse=True) == pattern
     assert raced.cells[raced.chosen].folds == 5
     assert raced.mean == max(cell.mean for cell in raced.cells if cell.folds == 5)
     for cell, other in zip(raced.cells, whole.cells, strict=True):
@@ -302,15 +306,32 @@ def test_of_rare_classes_fewer_cells_are_given_up(rare, fits):
     X, y = large(900)
     y[:rare] = 2
     X[:rare] += 2
-    assert train_svm(frame_of(X, y), "y", grid=True).grid.fits == fits
+    found = train_svm(frame_of(X, y), "y", grid=True).grid
+    # And what three cells take that were given up with scores above the best.
+    assert fits <= found.fits <= fits + 15 * (fits < 125)
+
+
+@pytest.mark.usefixtures("not_beyond")
+def test_a_cell_that_was_given_up_with_a_score_above_the_best_is_judged_by_all_folds(monkeypatch):
+    """Large costs were better by a first look alone: 0.8 there, and 0.7 in the folds."""
+
+    def scores(self, work):
+        multiple, costs, part = work
+        steady = [multiple == self.multiples[1] and cost == 1.0 for cost in costs]
+        lucky = [0.1 * (part.pieces == 1 and cost >= 100.0) + cost * 1e-9 for cost in costs]
+        return [(0.75 if one else 0.7 + luck, 0.01, None) for one, luck in zip(steady, lucky, strict=True)]
+
+    monkeypatch.setattr("kerntest.learning.machines.svm_search.Search._scores", scores)
+    found = train_svm(frame_of(*large(900)), "y", grid=True).grid
+    assert (found.mean, found.best.C, found.best.folds) == (0.75, 1.0, 5)
 
 
 @pytest.mark.usefixtures("not_beyond")
 def test_the_report_counts_first_looks_and_says_what_stands_in_brackets():
     told = str(train_svm(frame_of(*large(900)), "y", grid=True))
-    assert "23 fits and a first look at 25 in place of 125" in " ".join(told.split())
+    assert re.search(r"\d\d fits and a first look at 25 in place of 125", " ".join(told.split()))
     assert "(" in told.split("Grid, ")[1].split("tie rule", maxsplit=1)[0]
-    assert "in brackets: given up after fewer folds, or a first look; by chance that may be above the best" in told
+    assert "in brackets: given up after fewer folds, or a first look" in told
     told = str(train_svm(frame_of(*large(90)), "y", grid=True))
     assert "in brackets" not in told
     assert "first look" not in told

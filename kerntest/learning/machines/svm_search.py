@@ -1,8 +1,10 @@
 """The choice of a cost and a bandwidth by cross-validation, in rounds, after which the worse cells are given up.
 
 A first look fits to one fold and judges by the others: small machines, judged by many rows. The better third goes on. Then
-each fold is held out in turn, for the better half of the cells so far. All machines of a bandwidth share its matrix, and those of one training part go from cost to cost, each from the one
-before. Cells that are given up are told with the score that they had by then.
+each fold is held out in turn, for the better half of the cells so far. Those with the best scores of the cells that were given up are
+judged in the other folds too where these are above all that are left. All machines of a bandwidth share its matrix, and those
+of one training part go from cost to cost, each from the one before. Cells that are given up are told with the score that they
+had by then.
 """
 
 from __future__ import annotations
@@ -172,7 +174,8 @@ class Search:
         """Return how many cells are judged over all rounds, within the grid and if it goes beyond its edges as far as may be."""
         counts, longest = self.alive(len(self.cells)), 1 + max(len(self.multiples), len(self.costs))
         wider = sum(self.alive(counts[-1] + longest)) - counts[-1] * len(counts)
-        return sum(counts), sum(counts) + MOST_BEYOND * wider * self.widening
+        again = LEAST_CELLS * self.count * self.halved
+        return sum(counts), sum(counts) + again + MOST_BEYOND * (wider + again) * self.widening
 
     def found(self, engine: Engine, progress: Progress | None = None) -> GridSearch:
         """Return the grid with the mean score of each cell, higher ones better, over the folds that it was judged in."""
@@ -180,8 +183,10 @@ class Search:
         told = engine.here if self.choosing else engine, progress
         beyond = list[str]()
         left = self._race(self.cells, *told)
+        self._judge_better(*told)
         while self.widening and len(beyond) < MOST_BEYOND and (new := self._widened(self._best(), beyond)):
             left = self._race([*left, *new], *told)
+            self._judge_better(*told)
         every, cells, chosen = self.cells, list[GridCell](), self._best()
         for cell in every:
             (mean, error, count), (multiple, cost) = self._mean(cell), cell
@@ -241,6 +246,17 @@ class Search:
                 left = [cell for cell, _ in ranked[:count]]
             self._judge(left, place, engine, progress)
         return left
+
+    def _judge_better(self, engine: Engine, progress: Progress | None) -> None:
+        """Judge in every fold the few best of the cells that were given up with scores above the best: others fell behind since."""
+        best = self._mean(self._best())[0]
+        better = sorted(
+            (cell for cell in self.cells if self._mean(cell)[0] > best), key=lambda one: -self._mean(one)[0]
+        )
+        better = better[:LEAST_CELLS]
+        self.total = self.done + PIECES * int(sum(np.isnan(self.scores[cell][self.first :]).sum() for cell in better))
+        for place in range(self.first, len(self.rounds)):
+            self._judge(better, place, engine, progress)
 
     def _judge(self, cells: list[Cell], place: int, engine: Engine, progress: Progress | None) -> None:
         """Judge those of some cells that were not yet, in a round: all costs of a kernel as one piece of work."""

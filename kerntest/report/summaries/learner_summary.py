@@ -25,7 +25,8 @@ BALANCED = "balanced accuracy"
 TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class"}
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
-GIVEN_UP = "in brackets: given up after fewer folds, or a first look; by chance that may be above the best"
+GIVEN_UP = "in brackets: given up after fewer folds, or a first look"
+ABOVE = "; by chance that may be above the best"
 # Of more rows of a grid those beside the chosen one are shown, so many above and below.
 MOST_ROWS, ROWS_BESIDE = 10, 3
 # Standard errors that chance hardly goes beyond.
@@ -128,6 +129,7 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
     if len(scores) < 2:
         return []
     (option, columns), given_up = grid.columns, any(text.startswith("(") for text in scores)
+    highest = max(cell.mean for cell in grid.cells)
     texts = [words.Cell(text) for text in scores]
     texts[grid.chosen] = words.Cell(f"*{scores[grid.chosen]}", "chosen")
     values = [number(getattr(cell, grid.OPTION)) for cell in columns[0]]
@@ -141,7 +143,7 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
             ((grid.OPTION.rstrip("_"), "word"), *number_columns(widths)),
             tuple((values[place], *texts[place :: len(values)]) for place in near),
             f"Grid, {called}, {option.replace('bandwidth', 'bandwidths')} across (* chosen):",
-            (*told, *([GIVEN_UP] if given_up else [])),
+            (*told, *([GIVEN_UP + ABOVE * (highest > grid.cells[grid.chosen].mean)] if given_up else [])),
             keep=widths[grid.chosen // len(values)],
         )
     ]
