@@ -216,7 +216,9 @@ RIDGE = Manual(
 @click.command(cls=ComputingCommand, manual=RIDGE)
 @common.data_argument("train")
 @common.columns("--target", help="Column to predict, or several: 'wear,power'.")
-@common.column("--weights", help="Column of weights of rows: an error of weight 2 counts twice. Columns are scaled without them.")
+@common.column(
+    "--weights", help="Column of weights of rows: an error of weight 2 counts twice. Columns are scaled without them."
+)
 @common.LEARNED_TABLE
 @common.learner_options("Regression", "auto", "median")
 @_regression(

@@ -520,20 +520,20 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         """Return what a reader must know before trusting what a machine is judged by."""
         warnings, options = [], self.options
         if isinstance(metrics, ClassificationMetrics):
-            largest, way_out = max(metrics.classes, key=lambda one: one.support), ""
             predicted = [one.name for one in metrics.classes if one.precision is not None]
-            share = largest.support / metrics.n
-            if options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL:
-                way_out = f"; {option('class-weight', 'balanced')} makes the smaller classes count"
+            largest = max(metrics.classes, key=lambda one: one.support)
+            share, way_out = largest.support / metrics.n, ": the columns may say nothing of the classes"
+            uneven = options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL
+            way_out = f"; {option('class-weight', 'balanced')} makes the smaller classes count" if uneven else way_out
             if absent := [repr(one.name) for one in metrics.classes if not one.support]:
-                told = f"no test row has class {listed(absent, folding.CLASSES_NAMED)}"
-                warnings.append(f"{told}: they do not show how it is predicted")
+                which = listed(absent, folding.CLASSES_NAMED)
+                warnings.append(f"no test row has class {which}: they do not show how it is predicted")
             # Rows of one class do not show that others are forgotten.
             if metrics.n < FEWEST_JUDGED or share == 1.0:
                 pass
             elif len(predicted) == 1:
                 warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
-            elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
+            elif options.weights is None and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share) * uneven:
                 warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
         elif tested and blamed and metrics is not None:
             worst = metrics.max_error**2 / (metrics.n * metrics.rmse**2) if metrics.rmse else 0.0

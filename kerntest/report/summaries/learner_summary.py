@@ -129,7 +129,6 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
     if len(scores) < 2:
         return []
     (option, columns), given_up = grid.columns, any(text.startswith("(") for text in scores)
-    highest = max(cell.mean for cell in grid.cells)
     texts = [words.Cell(text) for text in scores]
     texts[grid.chosen] = words.Cell(f"*{scores[grid.chosen]}", "chosen")
     values = [number(getattr(cell, grid.OPTION)) for cell in columns[0]]
@@ -137,13 +136,15 @@ def _grid_table(grid: records.Grid, scores: Sequence[str], called: str) -> list[
     near = [place for place in range(len(values)) if len(values) <= MOST_ROWS or abs(place - chosen) <= ROWS_BESIDE]
     if more := len(values) - len(near):
         told.insert(0, f"and {more:,} more: {either('--json', 'to_dict()')} has them")
+    if given_up:
+        told.append(GIVEN_UP + ABOVE * (max(cell.mean for cell in grid.cells) > grid.cells[grid.chosen].mean))
     widths = [number(cells[0].bandwidth or cells[0].multiple, 3) for cells in columns]
     return [
         ResultTable(
             ((grid.OPTION.rstrip("_"), "word"), *number_columns(widths)),
             tuple((values[place], *texts[place :: len(values)]) for place in near),
             f"Grid, {called}, {option.replace('bandwidth', 'bandwidths')} across (* chosen):",
-            (*told, *([GIVEN_UP + ABOVE * (highest > grid.cells[grid.chosen].mean)] if given_up else [])),
+            tuple(told),
             keep=widths[grid.chosen // len(values)],
         )
     ]
