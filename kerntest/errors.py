@@ -122,7 +122,7 @@ def either(typed: str, called: str) -> str:
     return typed if KerntestError.typed else called
 
 
-def option(name: str, value: object = None, *, most: int | None = 10) -> str:
+def option(name: str, value: object = None, *, most: int | None = 40) -> str:
     """Return an option as it is typed, `--missing drop`, or as an argument of a call, `missing='drop'`.
 
     True and False are those of an option without a value. A list of names is one value, of which `most` are shown.

@@ -52,8 +52,6 @@ def apply_missing(
 
 # Columns are in the way where no more than this share of the rows is complete.
 FEW_LEFT = 0.1
-# So many of them are named.
-MOST_NAMED = 50
 # Missing values that cost more than this share of the rows are told: a report says how many rows are used.
 MANY_LOST = 0.1
 
@@ -102,7 +100,7 @@ def no_rows_left(
     counts = dict(sorted(counts.items(), key=lambda one: -one[1]))
     emptiest = next(iter(counts))
     those = "that column" if len(in_the_way) == 1 else "those columns"
-    ways = [f"{option('exclude', in_the_way, most=MOST_NAMED)} leaves {those} out"] if in_the_way else []
+    ways = [f"{option('exclude', in_the_way)} leaves {those} out"] if in_the_way else []
     if counts.keys().isdisjoint(needed):
         ways.append(f"{option('missing', 'indicator')} keeps every row")
     hint = ", ".join(ways) or f"column {emptiest!r} is needed: fill it in"

@@ -455,6 +455,12 @@ def test_options_without_a_meaning_are_refused(csv, refused, options, match):
             "a.csv was read as one column, 'a b c'; delimiter='space' reads its words as 3 columns",
         ),
         (
+            "a b c\n1 1 2 3\n2 2 3 4\n",
+            ("a b c",),
+            "a.csv was read as one column, 'a b c'; delimiter='space' reads its words as 3 columns",
+        ),
+        ("full name\nJane van Doe\nJohn van Doe\n", ("full name",), None),
+        (
             "id   of year  x\n 1   1-2 years  3\n 2  < 1 year     4\n",
             ("id   of year  x",),
             FIXED_WIDTH,

@@ -14,6 +14,11 @@ def warnings_of(*data, **options):
     return " | ".join(hsic_test(*data, **(GAUSSIANS | options)).warnings)
 
 
+def test_columns_of_one_name_in_both_files_are_named_once():
+    x, y = (pd.DataFrame({"level": side}) for side in (FIRST, SECOND))
+    assert "neighbouring rows are alike in 'level' of both files: " in warnings_of(x, y)
+
+
 # Rows that repeat others
 
 

@@ -106,3 +106,10 @@ def test_medians_and_different_values_are_those_of_numpy(values):
     kept = np.array([*values, values[0]])
     assert column.median == pytest.approx(np.median(kept / 2) * 2, rel=1e-15)
     assert column.different == len(values)
+
+
+def test_what_leaves_no_row_is_no_way_out():
+    told = str(inspect_table(pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": [np.nan, np.nan, 3.0]})))
+    assert "0 of 3 rows complete: a test needs missing='indicator'" in told
+    told = str(inspect_table(pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": [1.0, np.nan, 3.0]})))
+    assert "1 of 3 rows complete: a test needs missing='drop' or missing='indicator'" in " ".join(told.split())

@@ -272,7 +272,9 @@ def series_warning(names: Sequence[str], way_out: str, where: str = "") -> str:
 
     Two unrelated random walks look dependent to every test that takes rows for independent.
     """
-    return _too_small(f"neighbouring rows are alike in {listed([repr(name) for name in names])}{where}", way_out)
+    which = listed([repr(name) for name in dict.fromkeys(names)])
+    both = " of both files" if len({*names}) < len(names) else ""
+    return _too_small(f"neighbouring rows are alike in {which}{both}{where}", way_out)
 
 
 def _too_small(said: str, way_out: str) -> str:

@@ -230,7 +230,12 @@ def _told_of_blanks(columns: Mapping[str, Column], table: Table, *, header: bool
     told, words, parts = f"{table.name} was read as one column, {name!r}", len(first.split()), len(_parts(first))
     # Without a name texts may be of several words.
     numbers = header or all(map(is_number, " ".join(column.levels).split()))
-    if words > 1 and numbers and all(len(level.split()) == words for level in column.levels):
+    # Names of rows may have none.
+    if (
+        words > 1
+        and numbers
+        and {len(level.split()) for level in column.levels} in ({words}, {words + (header and words > 2)})
+    ):
         return [f"{told}; {option('delimiter', 'space')} reads its words as {words} columns"]
     if parts > 1 and all(len(_parts(level)) > 1 for level in column.levels):
         way_out = f"write it as CSV first, such as by pandas.read_fwf({table.name!r}).to_csv"

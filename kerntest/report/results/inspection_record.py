@@ -173,7 +173,7 @@ def _origin(report: TableReport) -> str:
     if report.bytes is not None:
         said.append(counted(report.bytes, "byte"))
     if report.complete_rows < report.rows:
-        ways = " or ".join(option("missing", way) for way in ("drop", "indicator"))
+        ways = " or ".join(option("missing", way) for way in ("drop", "indicator")[not report.complete_rows :])
         said.append(f"{report.complete_rows:,} of {counted(report.rows, 'row')} complete: a test needs {ways}")
     return ", ".join(said)
 
