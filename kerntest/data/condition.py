@@ -25,7 +25,7 @@ from kerntest.data.written_values import days_of, is_number
 from kerntest.errors import UsageError, option, shown_value, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -82,6 +82,12 @@ def as_name(name: str) -> str:
     """Return a name as it stands in a condition."""
     plain = _PLAIN_NAME.fullmatch(name) and name.casefold() not in _KEYWORDS | _TRUTH
     return name if plain else f"`{name.replace('`', '``')}`"
+
+
+def other_than(name: str, values: Sequence[str]) -> str:
+    """Return the condition that a column has none of some values, texts or numbers, as they are shown."""
+    listed = ", ".join(value if is_number(value) else _quoted(value) for value in values)
+    return f"{as_name(name)} not in ({listed})"
 
 
 class Truth(NamedTuple):

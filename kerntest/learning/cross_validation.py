@@ -34,7 +34,14 @@ EQUAL_SCORES = 1e-9
 
 
 def draw_folds(
-    n: int, k: int, seed: int, *, labels: Codes | None = None, classes: Sequence[str] = (), clusters: Rows | None = None
+    n: int,
+    k: int,
+    seed: int,
+    *,
+    labels: Codes | None = None,
+    classes: Sequence[str] = (),
+    clusters: Rows | None = None,
+    target: str | None = None,
 ) -> Rows:
     """Return the fold of each row, from 0 to k - 1, every class spread evenly.
 
@@ -45,10 +52,19 @@ def draw_folds(
     whole_number("folds", k, at_least=2)
     _check_enough(n, "row", k)
     labels = np.zeros(n, dtype=np.intp) if labels is None else labels
-    (rarest, count), unit = _sizes(labels, clusters)[0], _unit(clusters)
-    if classes and count < 2:
-        what = f"only 1 {unit} has class {classes[rarest]!r}: one of {k} folds is predicted by a fit that never saw it"
-        raise DataError(what, hint=f"leave out classes of one {unit}, or merge them with others", code="data.folds")
+    unit, lone = (
+        _unit(clusters),
+        [classes[code] for code, count in sorted(_sizes(labels, clusters)) if count < 2 and classes],
+    )
+    if lone:
+        which = f"class {lone[0]!r}" if len(lone) == 1 else f"each of the classes {listed(list(map(repr, lone)))}"
+        what = f"{which} has only 1 {unit}: one of {k} folds is predicted by a fit that never saw it"
+        way_out = f"leave out classes of one {unit}"
+        if target is not None:
+            from kerntest.data.condition import other_than  # noqa: PLC0415 - seldom needed
+
+            way_out = f"{option('where', other_than(target, lone))} leaves {'it' if len(lone) == 1 else 'them'} out"
+        raise DataError(what, hint=f"{way_out}, or merge with other classes", code="data.folds")
     rng = np.random.default_rng((seed, FOLD_STREAM))
     if clusters is not None:
         return _whole_folds(labels, clusters, k, rng)
@@ -62,7 +78,8 @@ def folds_of(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp
     """Return the fold of each row, by class where there are classes, and warnings."""
     codes, names, clusters = rows.codes, () if rows.classes is None else rows.classes.names, rows.clusters
     labels = codes if names else None
-    folds = draw_folds(len(rows), count, seed, labels=labels, classes=names, clusters=clusters)
+    target = next(iter(rows.names), None)
+    folds = draw_folds(len(rows), count, seed, labels=labels, classes=names, clusters=clusters, target=target)
     warning = sparse_classes_warning(codes, count, names, clusters) if names else None
     return folds, [] if warning is None else [warning]
 

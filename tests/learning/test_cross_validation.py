@@ -58,8 +58,17 @@ def test_folds_that_cannot_be_are_refused():
     hint = raised(DataError, "1 row cannot be divided into 2 folds", lambda: draw_folds(1, 2, 0))
     assert hint == "at least 2 rows are needed"
     rare, names = np.array([0] * 9 + [1]), ("common", "rare")
-    hint = raised(DataError, "only 1 row has class 'rare'", lambda: draw_folds(10, 5, 0, labels=rare, classes=names))
+    hint = raised(DataError, "class 'rare' has only 1 row", lambda: draw_folds(10, 5, 0, labels=rare, classes=names))
     assert "leave out" in hint
+    several: dict = {
+        "labels": np.repeat([0, 1, 2, 3], [1, 8, 1, 1]),
+        "classes": ("it's", "common", "7", "x"),
+        "target": "a b",
+    }
+    told = "each of the classes \"it's\", '7', 'x' has only 1 row"
+    hint = raised(DataError, told, lambda: draw_folds(11, 5, 0, **several))
+    condition = "`a b` not in ('it''s', 7, 'x')"
+    assert hint == f"where={condition!r} leaves them out, or merge with other classes"
 
 
 def test_classes_with_fewer_rows_than_folds_are_told():
@@ -133,7 +142,7 @@ def test_too_few_clusters():
     hint = raised(DataError, "3 clusters cannot be divided into 5", lambda: draw_folds(15, 5, 0, clusters=clusters))
     assert hint == "ask for at most 3 folds"
     one = {"labels": labels, "classes": names, "clusters": clusters}
-    raised(DataError, "only 1 cluster has class 'rare'", lambda: draw_folds(15, 2, 0, **one))
+    raised(DataError, "class 'rare' has only 1 cluster", lambda: draw_folds(15, 2, 0, **one))
     raised(DataError, "all rows are in one", lambda: train_test_split(None, 15, 0.5, 0, np.zeros(15, dtype=int)))
     raised(DataError, "has all rows of a class", lambda: train_test_split(clusters, 15, 0.5, 0, clusters))
     assert "'rare' (1 cluster)" in sparse_classes_warning(labels, 2, names, clusters)

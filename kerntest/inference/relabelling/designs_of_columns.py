@@ -8,6 +8,7 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below
+from kerntest.data.condition import as_name
 from kerntest.data.diagnostics.cases import ways_with_shared_cases
 from kerntest.data.facts import complete_rows
 from kerntest.data.gaps import apply_missing, without_value
@@ -207,7 +208,7 @@ def _whole(read: Table, kept: Table, name: str, said: str) -> Column:
     if column.n_missing:
         row = int(np.argmax(column.missing))
         told = f"{kept.name}, {kept.place(row)}: no value of {name!r}, which {said} needs"
-        hint = f"{option('where', f'{name} is not missing')} leaves such rows out ({column.n_missing:,} of {kept.n_rows:,})"
+        hint = f"{option('where', f'{as_name(name)} is not missing')} leaves such rows out ({column.n_missing:,} of {kept.n_rows:,})"
         raise DataError(told, hint=hint, code="data.missing_values", where={**kept.where(row), "column": name})
     return column
 
