@@ -212,6 +212,36 @@ def test_a_rare_class_goes_by_a_factor_of_few_columns_without_a_trial_of_pairs(d
     assert max(sizes) < 500
 
 
+def test_where_pairs_nearly_solve_a_problem_a_short_factor_solves_for_the_thousands_of_rows_that_are_left(monkeypatch):
+    """A quarter of a second, where systems of five thousand rows took twelve."""
+    sizes, dense = [], problems.DenseSystem.__init__
+    monkeypatch.setattr(
+        problems.DenseSystem, "__init__", lambda self, K, *more: sizes.append(len(K)) or dense(self, K, *more)
+    )
+    rng = np.random.default_rng((10_000, 6, 0))
+    X, y = rng.normal(size=(10_000, 6)), np.where(rng.random(10_000) < 0.1, 1.0, -1.0)
+    solution = solve_hinge(gaussian(X, 0.011), classification(y, 0.01))
+    assert (solution.method, solution.converged) == ("pairs", True)
+    assert solution.iterations < 20
+    assert max(sizes) <= finish.REFINED_ROWS
+
+
+def test_turns_about_the_last_coefficients_go_ahead_of_these(monkeypatch):
+    # As of many rows: 60 systems, and 78 where each turn starts from where the one before ended.
+    monkeypatch.setattr(finish, "REFINED_ROWS", 200)
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(2000, 4)), np.where(rng.random(2000) < 0.1, 1.0, -1.0)
+    assert checked(gaussian(X, 0.02), classification(y, 100.0)).iterations < 70
+
+
+def test_where_there_is_no_room_for_all_that_may_be_free_the_rows_about_the_margin_are_solved_for():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(2000, 20)), np.where(rng.random(2000) < 0.3, 1.0, -1.0)
+    solution = checked(gaussian(X, 0.002), classification(y, 100.0), kept_bytes=10**7)
+    # Not by Newton's method over all rows, which is tried where this way ends without a certificate.
+    assert solution.method == "pairs"
+
+
 def test_of_a_rare_class_whose_coefficients_move_no_output_pairs_are_tried_beside_a_short_factor():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(2500, 10)), np.where(rng.random(2500) < 0.03, 1.0, -1.0)

@@ -42,9 +42,9 @@ AGAIN_WIDTH, AGAIN_RIDGE = 0.01, 1e-3
 # Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor
 # of equal rows keeps no more digits of a smaller one than rounding leaves.
 LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
-# Rows by which the pivots of a factor are chosen first, one in how many it may have columns, and where it is said to be short, and
-# by how much of what margins may be violated it may change outputs.
-SAMPLED, FACTOR_COLUMNS, SHORT, FACTOR_SHARE = 400, 4, 16, 0.1
+# Rows by which the pivots of a factor are chosen first, one in how many it may have columns, where it saves more than its turns
+# cost, and where it is said to be short, and by how much of what margins may be violated it may change outputs.
+SAMPLED, FACTOR_COLUMNS, LEADING, SHORT, FACTOR_SHARE = 400, 4, 8, 16, 0.1
 # The ridge about the last coefficients, as a share of the largest diagonal entry; by how much it changes; the largest.
 NEARNESS, NEARER, FARTHEST = 1e-3, 0.17, 10.0
 # By how much of that ridge a factor may change entries.
@@ -65,8 +65,10 @@ class Finish:
         self.first_nearness = NEARNESS * diagonal
         # The factor of so many rows, which only join, that was let have so many columns, and by how much it may change entries.
         self._kept: tuple[int, int, Array | None, float] = 0, 0, None, 0.0
-        # Whether problems are solved about the last coefficients: by a factor, or where the active set method has not got there.
+        # Whether problems are solved about the last coefficients without a factor, as where the active set method has not got there.
         self.hard = False
+        # Whether a factor has led; for how many turns the ridge stays what it is, and for how many where one fails next.
+        self.led, self.held, self.hold = False, 0, 1
         self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
 
     def certified(self, guess: Point, width: float, exact: bool) -> Solution:
@@ -85,25 +87,25 @@ class Finish:
             f = guess.outputs + self.matrix.outputs(change) if np.count_nonzero(change) else guess.outputs
             best = self._certified(beta, f, guess.method)
         elif not few and self._factor(every := np.flatnonzero(working), len(every) // SHORT) is None:
-            # Short factors do where outputs are exact: one more pass takes less than systems of long ones.
-            self.hard = True
-            self.hard = self._factor(every) is not None
+            # Shorter factors do where outputs are exact: one more pass takes less than systems of long ones.
             f = self.matrix.outputs(beta)
             best = self._certified(beta, f, guess.method)
+        self.ahead = _Ahead(best)
         while best is None or not best.converged:
-            rows = np.flatnonzero(working)
-            factor = self._factor(rows) if len(rows) > REFINED_ROWS else None
+            rows, factor = self._selected(working)
             if turns == TURNS or (factor is None and ENTRY_BYTES * len(rows) ** 2 > self.kept_bytes):
                 break
             turns += 1
             try:
                 b = guess.intercept if best is None else best.intercept
-                beta, f = self._turn(rows, upper, beta, f, b=b, width=width, factor=factor)
+                origin = self.ahead.origin() if self.hard or factor is not None else None
+                beta, f = self._turn(rows, upper, *(origin or (beta, f)), b=b, width=width, factor=factor)
             except LinAlgError:
                 if best is None:
                     raise
                 break
             found = self._certified(beta, f, guess.method)
+            self.ahead.saw(found)
             better = best is None or gap_of(found) < gap_of(best)
             # After rows have joined, the gap may widen for a while.
             idle = 0 if better or self.wrong else idle + 1
@@ -161,21 +163,37 @@ class Finish:
             else:
                 system = systems.FactorSystem(K, part, self.counter)
                 inside[rows] = self._nearby(system, beta[rows], b=b, width=width).coefficients
-                # Outputs are exact from now on: shorter factors do.
-                self.hard = True
         new = problem.feasible(inside)
         return new, f + self.matrix.outputs(new - origin)
 
-    def _factor(self, rows: NDArray[np.intp], most: int = 0) -> Array | None:
-        """Return G with K = G G' for some rows, None where it has many columns, or more than asked for.
+    def _selected(self, working: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Array | None]:
+        """Return the rows to solve for, with a factor where they are many and it is short enough.
 
-        But for rounding, or, where problems are solved about the last coefficients, for less than the ridge there.
+        Where outputs are exact, one that leaves out more does, for more turns: it is to be shorter, but where there are as many
+        without. What it led to is nearly right: from there on systems are for rows about the margin, as where there is no room.
         """
-        most = most or len(rows) // FACTOR_COLUMNS
+        rows, last = np.flatnonzero(working), self.ahead.last
+        room = ENTRY_BYTES * len(rows) ** 2 <= self.kept_bytes
+        if room and len(rows) <= REFINED_ROWS:
+            return rows, None
+        shorter = room and last is not None and not self.led and not self.hard
+        factor = self._factor(rows, len(rows) // (LEADING if shorter else FACTOR_COLUMNS), near=last is not None)
+        self.led |= factor is not None
+        if factor is None and last is not None and (self.led or not room):
+            rows, self.ahead = _undecided(self.problem, last), _Ahead(last)
+            working[:] = False
+            working[rows] = True
+        return rows, factor
+
+    def _factor(self, rows: NDArray[np.intp], most: int, *, near: bool = False) -> Array | None:
+        """Return G with K = G G' for some rows, None where it has more columns.
+
+        But for rounding, or, where only changes `near` the last coefficients go by it, for less than the ridge there.
+        """
         if isinstance(self.matrix, FactorMatrix):
             return self.matrix.columns[rows] if self.matrix.columns.shape[1] <= most else None
         error = max(self.violation * FACTOR_SHARE / float(self.problem.costs[rows].sum()), self.least_ridge)
-        error = max(error, NEARNESS_SHARE * self.nearness) if self.hard else error
+        error = max(error, NEARNESS_SHARE * self.nearness) if near else error
         size, limit, kept, known = self._kept
         # What is as exact does, and where there is none, there is none that is more exact and no longer.
         if size != len(rows) or (error < known if kept is not None else error > known or most > limit):
@@ -226,7 +244,10 @@ class Finish:
             self.counter.used += near.counter.used
             failed |= not point.reached
             if point.reached or self.nearness > FARTHEST * float(system.reach.max()):
-                self.nearness *= 1.0 if failed else NEARER
+                if failed:
+                    self.held, self.hold = self.hold, 2 * self.hold
+                self.nearness *= 1.0 if self.held else NEARER
+                self.held = max(self.held - 1, 0)
                 return point
             self.nearness /= NEARER
 
@@ -264,6 +285,40 @@ class Finish:
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
         used = self.counter.used
         return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
+
+
+class _Ahead:
+    """Turns about the last coefficients start from beyond these, by what the turn before has changed, and soon go farther.
+
+    See Nesterov (1983), and Gueler (1992) for the proximal point method. Where the dual objective falls it begins anew.
+    """
+
+    def __init__(self, last: Solution | None) -> None:
+        self.last, self.before, self.pace = last, last, 1.0
+
+    def saw(self, found: Solution) -> None:
+        """Take what a turn has found."""
+        if self.last is None or found.dual_objective < self.last.dual_objective:
+            self.last, self.pace = found, 1.0
+        self.last, self.before = found, self.last
+
+    def origin(self) -> tuple[Array, Array] | None:
+        """Return where to start from, with its outputs; None before there is a solution."""
+        if self.last is None or self.before is None:
+            return None
+        last, before, pace = self.last, self.before, self.pace
+        self.pace = 0.5 + math.sqrt(0.25 + pace**2)
+        share = (pace - 1.0) / self.pace
+        coefficients = last.coefficients + share * (last.coefficients - before.coefficients)
+        return coefficients, last.outputs + share * (last.outputs - before.outputs)
+
+
+def _undecided(problem: Problem, found: Solution) -> NDArray[np.intp]:
+    """Return the free rows, and a quarter as many of those at their bounds that are closest to contradict them."""
+    a, slack = problem.signs * found.coefficients, problem.slack(found.outputs, found.intercept)
+    wrong = np.where(a >= problem.costs, -slack, np.where(a > 0, np.inf, slack))
+    most = min(int(1.25 * np.count_nonzero(np.isinf(wrong))) + JOIN, len(wrong))
+    return np.sort(np.argpartition(-wrong, most - 1)[:most])
 
 
 def _solver(A: Array) -> Callable[[Array], Array]:
