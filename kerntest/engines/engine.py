@@ -12,6 +12,7 @@ import math
 import os
 import re
 import sys
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
@@ -206,7 +207,7 @@ def blas_threads(most: int) -> Iterator[None]:
     named = {name: os.environ.get(name) for name in BLAS_VARIABLES}
     os.environ.update(dict.fromkeys(BLAS_VARIABLES, str(most)))
     for library in held:
-        library.set_num_threads(most)
+        _set_threads(library, most)
     try:
         yield
     finally:
@@ -218,20 +219,48 @@ def blas_threads(most: int) -> Iterator[None]:
         for library in _blas():
             threads = usual.get(library.filepath, full)
             if library.num_threads != threads:
-                library.set_num_threads(threads)
+                _set_threads(library, threads)
+
+
+class _Held:
+    """How many hold BLAS to one thread, and how many threads each library, by its file, had before."""
+
+    def __init__(self) -> None:
+        self.lock, self.holders, self.threads = threading.Lock(), 0, dict[str, int]()
+
+
+_HELD = _Held()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread, so that its rounding does not depend on the machine."""
-    held = [(library, threads) for library in _blas() if (threads := library.num_threads) != 1]
-    for library, _ in held:
-        library.set_num_threads(1)
+    """Hold BLAS to one thread, so that its rounding does not depend on the machine.
+
+    Of several threads that do, the last one lets it go: until then a library that is loaded meanwhile is held too.
+    """
+    with _HELD.lock:
+        _HELD.holders += 1
+        for library in _blas():
+            if (threads := library.num_threads) != 1:
+                _HELD.threads.setdefault(library.filepath, threads)
+                _set_threads(library, 1)
     try:
         yield
     finally:
-        for library, threads in held:
-            library.set_num_threads(threads)
+        with _HELD.lock:
+            _HELD.holders -= 1
+            if not _HELD.holders:
+                for library in _blas():
+                    if threads := _HELD.threads.pop(library.filepath, 0):
+                        _set_threads(library, threads)
+
+
+def _set_threads(library: Any, threads: int) -> None:
+    """Let a library compute on so many threads, whichever thread asks: threadpoolctl 3.8 heeds the first one alone, which must let go."""
+    let_go = getattr(library, "clear_controlling_thread", lambda **_: None)
+    let_go(force=True)
+    library.set_num_threads(threads)
+    let_go(force=True)
 
 
 def _blas() -> list[Any]:

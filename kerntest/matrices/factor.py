@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import one_blas_thread
@@ -408,7 +408,7 @@ def nystroem(kernel: Kernel, landmarks: Points, smallest: float) -> FeatureMap:
 
 def _spectrum(matrix: Array) -> tuple[Array, Array]:
     """Return the eigenvalues, ascending, and eigenvectors; for small matrices threads of BLAS only wait for each other."""
-    with threadpool_limits(limits=None if len(matrix) > SHARED_ROWS else 1, user_api="blas"):
+    with nullcontext() if len(matrix) > SHARED_ROWS else one_blas_thread():
         return np.linalg.eigh(matrix)
 
 

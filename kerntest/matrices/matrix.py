@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from kerntest.dataclass import dataclass
-from kerntest.engines.engine import Engine, Progress, allowed_bytes
+from kerntest.engines.engine import Engine, Progress, allowed_bytes, one_blas_thread
 from kerntest.kernels.base import (
     ROUNDING_UNITS,
     Array,
@@ -384,7 +384,7 @@ def leading_eigenpairs(matrix: CentredMatrix, count: int, *, solver: EigenSolver
         return Eigenpairs(np.empty(0), np.empty((n, 0)), 0.0, "dense")
     dense = solver == "dense" or (solver == "auto" and (n <= DENSE_ROWS or wanted > DENSE_SHARE * n))
     # What Lanczos does between the products is small in any case.
-    with threadpool_limits(limits=None if dense and n > SHARED_ROWS else 1, user_api="blas"):
+    with nullcontext() if dense and n > SHARED_ROWS else one_blas_thread():
         found = _dense(matrix, wanted) if dense else _block_lanczos(matrix, wanted, seed)
     kept = found.values > max(ZERO * float(found.values.max(initial=0.0)), matrix.rounding)
     # Rounding mixes the constant vector, whose eigenvalue is 0, into those of small eigenvalues.

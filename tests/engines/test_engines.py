@@ -129,6 +129,23 @@ def test_blas_takes_no_more_threads_than_were_asked_for_wherever_it_is_loaded():
     assert told.stdout.split()[:2] == ["True", "True"]
 
 
+def test_blas_that_a_piece_of_work_loads_is_held_by_all_of_them():
+    """Only the thread that set the threads of BLAS first could: those of another library were a dozen times as slow."""
+    ask = (
+        "import numpy; from threadpoolctl import threadpool_info as info\n"
+        "from kerntest.engines.engine import Engine, one_blas_thread\n"
+        "def threads(): return {one['num_threads'] for one in info() if one['user_api'] == 'blas'}\n"
+        "def work(item):\n"
+        "    import scipy.linalg\n"
+        "    with one_blas_thread(): return threads()\n"
+        "before = threads()\n"
+        "print(set.union(*Engine(2).map(work, range(8))) == {1}, threads() == before)"
+    )
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, env=environment)
+    assert told.stdout.split() == ["True", "True"]
+
+
 def test_work_not_begun_is_dropped_after_an_error_and_few_results_wait():
     begun = []
 

@@ -22,9 +22,8 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from kerntest.engines.engine import Engine, enough_for
+from kerntest.engines.engine import Engine, enough_for, one_blas_thread
 from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.sides import ORDER_STREAM
@@ -183,7 +182,7 @@ class CrossCovariance:
         def operator(vectors: Array, _: NDArray[np.intp]) -> Array:
             return np.asarray((x.T @ (y @ (y.T @ (x @ vectors[0, 0]))))[None, None])
 
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             if self.small:
                 vectors, values, _ = np.linalg.svd(x.T @ y, full_matrices=False)
                 singular, f = float(values[0]), x @ vectors[:, 0]
@@ -298,7 +297,7 @@ def witness_function(kernel: Kernel, points: Points, coefficients: Array, at: Po
 
     Cost: O(n (m + n) p) time, 2 MB.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         at_rows, values = (sum_of_kernels(kernel, points, coefficients, rows) for rows in (points, at))
     return np.asarray(values - at_rows.mean())
 
