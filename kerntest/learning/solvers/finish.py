@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kerntest.matrices.matrix import Matrix
 
 # Turns, rows that may join in one, and systems of the active set method without progress.
-TURNS, JOIN, PATIENCE = 40, 50, 3
+TURNS, JOIN, PATIENCE = 100, 50, 3
 # Turns without a smaller gap after which no further one will help.
 IDLE = 4
 # The ridge leaves so much of the tolerance at last, and at first, of at most so many rows, so much that refinements take out.
