@@ -51,10 +51,14 @@ PART, RELABELLINGS, MOST_RELABELLINGS = (80, 400), 400, 4000
 CLUSTERS, ROWS_OF_CLUSTERS = 40, 800
 # A column in which values are tied has fewer different ones than this share of its rows.
 TIED = 0.8
+# Where no value has as large a share of the rows ties may stay as values move by steps.
+RARE = 0.1
 # Rows are repeated in columns in which there are at most so many different ones of all, or of those of a random pairing.
 REPEATED, GOING_TOGETHER = 0.5, 0.7
 # Rows that tell whether a kernel is one of differences.
 FEW = 20
+# Of so few moved rows the relabellings that are judged each by itself.
+FEW_ROWS, JUDGED = 60, 40
 # So many of the relabellings at least tell what a small alpha asks for.
 EXCEEDING = 20
 # Tells the draw of a part from other streams of the same seed.
@@ -63,8 +67,8 @@ STREAM = 8
 GUESS, ROUNDS, NEAR_ENOUGH = 3.0, 6, 0.06
 # Squares of shifts that are tried one after another are at most so many times as large or small; a power that says nothing.
 FARTHEST, NEARLY_SURE = 3.0, 0.975
-# So many columns, of a shift of which the square of MMD is above such a share of the largest, are tried with so few relabellings.
-COLUMNS, SEEN, FEW_RELABELLINGS = 8, 1e-9, 60
+# So many columns, of a shift of which the square of MMD is above such a share of the largest, are tried.
+COLUMNS, SEEN = 8, 1e-9
 # The search for shares of values that many rows share: halvings, and a slope beyond which all rows have the largest one.
 TILTINGS, STEEPEST = 30, 1e6
 # Different rows are weighed where they are fewer than this share of the blocks.
@@ -280,13 +284,19 @@ class MovedTest:
         """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
         if self.reached is None:
             return 0.0
-        there = self.shifted(column, by)
-        values = self._values(there, slice(None))
+        there, few = self.shifted(column, by), len(self.points) <= FEW_ROWS
+        values = self._values(there)
         power = float(np.mean(self.score(values) > self.reached))
-        if not POWER - NEAR_ENOUGH < power <= NEARLY_SURE:
+        if not (few or POWER - NEAR_ENOUGH < power <= NEARLY_SURE):
             return power
-        # Relabelled are rows of which some are moved: they vary more, which tells only near the power that is looked for.
-        in_x = np.repeat(self.blocks.in_x, self.blocks.sizes)[:, None]
+        # Relabelled are rows of which some are moved: they vary more, which tells near the power that is looked for. Of few rows
+        # it matters which ones: each relabelling is judged by itself.
+        judged = _spaced(len(self.of_x), JUDGED if few else 1)
+        return float(np.mean([self._rejected(there, values[:, [one] if few else slice(None)], one) for one in judged]))
+
+    def _rejected(self, there: Points, values: Array, one: int) -> float:
+        """Return which share of the statistics is rejected beside relabellings of rows of which one relabelling's X is moved."""
+        in_x = np.repeat(self.of_x[one] > 0, self.blocks.sizes)[:, None]
         numeric, codes = (
             np.where(in_x, one, other)
             for one, other in ((there.numeric, self.points.numeric), (there.codes, self.points.codes))
@@ -297,29 +307,33 @@ class MovedTest:
         return float(np.mean(score(values) > reached))
 
     def scored(self, column: int, by: float) -> float:
-        """Return the mean score of a few relabellings once their rows of X are moved in a column."""
-        return float(np.mean(self.score(self._values(self.shifted(column, by), slice(0, FEW_RELABELLINGS)))))
+        """Return the score that is reached with power 0.8 once their rows of X are moved in a column: means would be of the largest."""
+        return float(np.quantile(self.score(self._values(self.shifted(column, by))), 1.0 - POWER))
 
-    def _values(self, there: Points, some: slice) -> Array:
+    def _values(self, there: Points) -> Array:
         """Return the statistics of relabellings whose rows of X are moved, shape (F, R)."""
-        of_x = self.of_x[some]
-        in_x = self.within[:, some] if self._alike(there) else self._forms(there, there, of_x, of_x)[0]
-        (between,) = self._forms(there, self.points, of_x, self.of_y[some])
-        return np.asarray((in_x + self.in_y[:, some] - 2.0 * between)[self.seen])
+        in_x = self.within if self._alike(there) else self._forms(there, there, self.of_x, self.of_x)[0]
+        (between,) = self._forms(there, self.points, self.of_x, self.of_y)
+        return np.asarray((in_x + self.in_y - 2.0 * between)[self.seen])
 
     def shifted(self, column: int, by: float) -> Points:
         """Return the rows moved in a column by as much on average; of values that many rows share the shares change.
 
-        Else kernels would see that ties are broken, that a rare value is common, or that other columns do not go with a value,
-        which no real shift does: shares p_k of values become as p_k exp(t r_k), r_k their mean ranks, as few far ones would make
-        all of a mean; rows keep their order, and one whose value changes takes from some row of that value the columns that
-        repeat with it. Others stay: copies would be seen.
+        Rows of rare values that are whole steps apart move by such steps. Of others kernels would see that ties are broken, that
+        a rare value is common, or that other columns do not go with a value, which no real shift does: shares p_k of values
+        become as p_k exp(t r_k), r_k their mean ranks, as few far ones would make all of a mean; rows keep their order, and one
+        whose value changes takes from some row of that value the columns that repeat with it. Others stay: copies would be seen.
         """
         values = self.points.numeric[:, column]
         levels, places, counts = np.unique(values, return_inverse=True, return_counts=True)
         if len(levels) > TIED * len(values):
             return moved(self.points, column, by)
         shares = counts / len(values)
+        step = _step(levels) if shares.max() < RARE else None
+        if step is not None and not any(one.any() for one in self._repeated_with(places)):
+            numeric = self.points.numeric.copy()
+            numeric[:, column] += step * np.floor(by / step + self.draws[0])
+            return Points(numeric, self.points.codes)
         ranks = np.cumsum(shares) - shares / 2.0
 
         def tilted(t: float) -> Array:
@@ -399,6 +413,13 @@ class MovedTest:
         pairs = [DensePairs(some, some) for some in (one.take(slice(0, FEW)) for one in (self.points, there))]
         values = ([one.evaluate(some) for some in pairs] for one in self.kernels)
         return all(np.allclose(one, other, rtol=1e-6, atol=1e-9) for one, other in values)
+
+
+def _step(levels: Array) -> float | None:
+    """Return the step of which all differences of some values are multiples; None where it is not the smallest of them."""
+    gaps = np.diff(levels)
+    steps = gaps / gaps.min()
+    return float(gaps.min()) if (np.abs(steps - np.round(steps)) < 1e-3 * np.maximum(steps, 1.0)).all() else None
 
 
 def _numbered(values: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
