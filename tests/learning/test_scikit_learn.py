@@ -340,3 +340,11 @@ def test_a_fold_that_lacks_a_category_has_a_score_with_the_option_that_its_warni
         assert np.isnan(cross_val_score(SVM(), frame, y)).tolist() == [False] * 4 + [True]
     with pytest.warns(UserWarning, match="taken as different from every known value"):
         assert (cross_val_score(SVM(unknown="ignore"), frame, y) > 0.5).all()
+
+
+@pytest.mark.parametrize("estimator", [SVM, KernelRidge])
+def test_rows_without_a_target_are_left_out_of_both(estimator):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.r_[np.nan, np.arange(19.0)]
+    with pytest.raises(DataError, match="y has 1 missing value") as caught:
+        estimator().fit(X, y)
+    assert caught.value.hint == "leave those rows out of both: there = pandas.notna(y), then X[there] and y[there]"

@@ -251,10 +251,11 @@ def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: in
     keys = [_joined(_hashed(columns)) for columns in rows]
     repeated = [_share_among(np.sort(other), own) for own, other in (keys, keys[::-1])]
     if len(keys[0]) >= FEWEST_ROWS and np.array_equal(keys[0], keys[1]) and (keys[0] != keys[0][0]).any():
-        yield (
-            "the files have the same rows in the same order: they are one and the same, and the p-value is not "
-            "valid; compare different ones"
-        )
+        same = "the files have the same rows in the same order"
+        if _laid_out(keys[0]):
+            yield f"{same}, by a design if they are not one and the same: they say nothing of a difference"
+        else:
+            yield f"{same}: they are one and the same, and the p-value is not valid; compare different ones"
     elif max(repeated) > LARGEST_SHARE and _share_more_than_chance(*keys):
         own = 0 if repeated[0] >= repeated[1] else 1
         some = [f"{len(each):,}" for each in keys]
@@ -268,6 +269,13 @@ def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: in
             f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
             f"take the shared rows out of one of them, or of cases that are in both, {option('paired', ['NAME'])} compares within each"
         )
+
+
+def _laid_out(keys: Keys) -> bool:
+    """Say whether the different rows, fewer than half of all, stand in blocks or come round in turn, as in a design."""
+    different = len(np.unique(keys))
+    in_blocks = np.count_nonzero(np.diff(keys)) + 1 == different
+    return 2 * different <= len(keys) and (in_blocks or bool((keys[different:] == keys[:-different]).all()))
 
 
 def _share_more_than_chance(in_x: Keys, in_y: Keys) -> bool:

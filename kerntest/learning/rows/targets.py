@@ -163,7 +163,14 @@ def _paired(table: Table, n_rows: int) -> tuple[Column, ...]:
             hint=f"value i of {table.name} belongs to row i of X",
             code="data.rows_do_not_pair",
         )
-    return apply_missing(check_usable(table), "error", table.names)[0].columns
+    checked = check_usable(table)
+    try:
+        return apply_missing(checked, "error", table.names)[0].columns
+    except DataError as error:
+        error.hint = (
+            f"leave those rows out of both: there = pandas.notna({table.name}), then X[there] and {table.name}[there]"
+        )
+        raise
 
 
 def column_of(values: Any, name: str) -> Column:
