@@ -59,6 +59,11 @@ def as_text(column: Column) -> Column:
     return text_column(column.name, codes.astype(np.int64), [shown(value) for value in present.tolist()])
 
 
+def as_label(column: Column) -> Column:
+    """Return a column that tells rows apart: text where it cannot be used as what most of its values are."""
+    return column if column.problem is None else as_text(column)
+
+
 def number_text(value: float) -> str:
     """Return the shortest text that reads back as the number; whole numbers without a point."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)

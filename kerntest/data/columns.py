@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, column_of, first_row, identifies_rows, settled, unusable, value_problem
+from kerntest.data.column_types import (
+    as_label,
+    as_text,
+    column_of,
+    first_row,
+    identifies_rows,
+    settled,
+    unusable,
+    value_problem,
+)
 from kerntest.data.gaps import apply_missing
 from kerntest.data.table import (
     Column,
@@ -289,8 +298,10 @@ def table_of(
 # Columns as arrays: missing values, pooling, scaling.
 
 
-def check_usable(table: Table) -> Table:
-    """Return the table if all of its columns can be used as they are (missing values aside)."""
+def check_usable(table: Table, labels: Collection[str] = ()) -> Table:
+    """Return the table if all of its columns can be used as they are (missing values aside), or as `labels` that tell rows apart."""
+    if any(one.problem is not None and one.name in labels for one in table.columns):
+        table = replace(table, columns=tuple(as_label(one) if one.name in labels else one for one in table.columns))
     for column in table.columns:
         if column.problem is not None:
             raise column.problem.error

@@ -12,7 +12,7 @@ from records import differences
 from scipy.special import bdtrc
 from tolerances import assert_close
 
-from kerntest import DataWarning, TwoSampleResult, compute_on, hsic_test, mmd_test, read_table
+from kerntest import DataWarning, TwoSampleResult, compute_on, hsic_test, mmd_test, read_table, train_ridge
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference.statistic import between_groups
@@ -527,3 +527,16 @@ def test_rows_without_a_group_are_counted():
     assert [text for text in two.warnings if "without a" in text] == [said]
     three = mmd_test(frame, by="group", missing="drop", **FIXED)
     assert "118 of 120 rows used" in three.summary()
+
+
+def test_names_of_cases_are_no_numbers_though_most_of_them_look_so(tmp_path):
+    rng, names = np.random.default_rng(3), [*map(str, range(100, 139)), "139a"]
+    rows = pd.DataFrame({"subject": np.repeat(names, 5), "group": np.repeat(["a", "b"], 100)})
+    rows["v"] = np.repeat(rng.normal(size=40), 5) + 0.3 * rng.normal(size=200)
+    rows.to_csv(tmp_path / "visits.csv", index=False)
+    path = tmp_path / "visits.csv"
+    told = " | ".join(mmd_test(path, by="group", columns="v", permutations=50).warnings)
+    assert "rows with the same 'subject' are alike" in told
+    found = mmd_test(path, by="group", cluster="subject", permutations=50)
+    assert "40 whole clusters (subject)" in found.null.resampling
+    assert train_ridge(path, "v", columns="group", cluster="subject").n_clusters == 40

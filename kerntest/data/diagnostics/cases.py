@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kerntest.data.column_types import as_label
 from kerntest.data.facts import NumberFacts, explained_share
 from kerntest.errors import either, option, rows_alike
 
@@ -139,7 +140,10 @@ def case_columns(
     """
     used, first = {column.name for column in columns}, np.arange(min(table.n_rows, MOST_ROWS))
     looked = [column.take(first) for column in columns if column.is_category or not runs(column)]
-    plain, known = [column.take(first) for column in table.columns if column.problem is None], dict[str, Any]()
+    plain, known = (
+        [column.take(first) for column in map(as_label, table.columns) if column.problem is None],
+        dict[str, Any](),
+    )
     candidates = [(column, *found) for column in plain if (found := _cases(column)) is not None]
     for column, levels, together, names in sorted(candidates, key=lambda one: not one[2]):
         number = not column.is_category
@@ -184,7 +188,7 @@ def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> 
     """
     first = np.arange(min(table.n_rows, MOST_ROWS))
     looked = [one.take(first) for one in columns if one.name not in sorts and (one.is_category or not runs(one))]
-    plain = [one.take(first) for one in table.columns if one.problem is None and one.name not in sorts]
+    plain = [one.take(first) for one in map(as_label, table.columns) if one.problem is None and one.name not in sorts]
     for column in plain:
         present = ~column.missing
         steps = np.sign(np.diff(column.values[present]))
@@ -221,7 +225,7 @@ def _cases_of_lines(table: Table, columns: Sequence[Column], sorts: set[str]) ->
     first = np.arange(min(table.n_rows, MOST_ROWS))
     if len(first) < FEWEST_FIXED * FEWEST_OF_CASE:
         return
-    whole = (one.take(first) for one in table.columns if one.problem is None and one.name not in sorts)
+    whole = (one.take(first) for one in map(as_label, table.columns) if one.problem is None and one.name not in sorts)
     plain = [one for one in whole if not one.missing.any()]
     stays = [one.values[1:] == one.values[:-1] for one in plain]
     by_chance = [_equal_by_chance(np.unique(one.values, return_counts=True)[1]) for one in plain]

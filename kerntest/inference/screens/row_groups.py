@@ -69,7 +69,7 @@ def groups_of(
 ) -> tuple[Samples, tuple[str, ...]]:
     """Return the groups that a column names in the order of its values, numbers as numbers, and what was left out."""
     place = {"file": table.name, "column": by}
-    column = check_usable(table.select([by])).columns[0]
+    column = check_usable(table.select([by]), [by]).columns[0]
     indicated = reading.missing == "indicator"
     if indicated and column.n_missing:
         column = with_gap_level(column)
@@ -79,7 +79,7 @@ def groups_of(
         raise UsageError(said, hint=hint, code="usage.no_columns", where=place)
     # What belongs together is not compared, but known in every pair.
     apart = [name for name in table.select(reading.apart).names if name not in others]
-    used = check_usable(table.select([*others, *apart]))
+    used = check_usable(table.select([*others, *apart]), table.select(reading.apart).names)
     # Without any group what is missing is all there is to tell.
     here, whole = ~column.missing, complete_rows(used)
     if not here.any():

@@ -185,7 +185,7 @@ def _whole_rows(
 ) -> Labelled:
     """Return the rows of a table that have no missing values; warn about the others."""
     apart = options.apart(targets, beside)
-    chosen = check_usable(table.select([*names, *apart, *shown]))
+    chosen = check_usable(table.select([*names, *apart, *shown]), {options.cluster or ""}.difference(names))
     check_policy(options.missing)
     gaps = options.missing == "indicator"
     # What is predicted, and what goes along, must be there.
