@@ -50,7 +50,7 @@ POWERS, SYSTEM_BYTES = (1.4, 2.4), 24.0
 # Of a fit of a search, systems in units of the cube of the rows, of which as many are free as of a part.
 SYSTEMS_OF_FIT = 0.15
 # And by features.
-FEATURE_POWERS = 0.9, 1.3
+FEATURE_POWERS = 0.9, 1.5
 # Calls of numpy of a machine by itself, and of one of many that are solved together; of one of a search, as a share of these.
 CALLS, CALLS_STACKED, CALLS_OF_FIT = 2e4, 200.0, 0.3
 # Rows up to which machines of pairs of classes are solved together.
