@@ -393,7 +393,10 @@ def screen_summary(result: pair_record.ScreenResult) -> Summary:
     lines = [
         ("columns", name_list(result.columns)),
         ("each pair", how),
-        ("p-values", f"by {result.null} (approximate), for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}"),
+        (
+            "p-values",
+            f"by {result.null} (approximate), for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}",
+        ),
     ]
     return summary_of(f"Independence tests of {what} (HSIC)", result, lines, _pairs_table(result))
 
