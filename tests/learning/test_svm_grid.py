@@ -524,3 +524,7 @@ def test_a_grid_that_is_no_better_than_the_largest_class_is_told_of_instead_of_i
     (told,) = [text for text in result.warnings if "of the grid" in text]
     assert told.startswith("no cell of the grid is right more often than '0' for every row (75 %)")
     assert ("select_by='balanced-accuracy'" in told) == more
+    # Nor is a single machine, judged in folds; weights of classes ask for something else than accuracy.
+    single = train_svm(frame_of(X, y.astype(int)), "y", cv=3, class_weight=weights).warnings
+    said = "over the folds the machine is right no more often than '0' for every row (75 %)"
+    assert (said in single) == (weights is None)

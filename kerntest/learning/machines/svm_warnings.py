@@ -65,20 +65,22 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, opt
 
 
 def useless(rows: TrainingRows, search: GridSearch, options: SvmOptions, blamed: bool) -> list[str]:
-    """Return a warning where no cell of a grid is better than the largest class, or the mean, for every row.
+    """Return a warning where no cell of a grid, or the only one, is better than the largest class, or the mean, for every row.
 
     Its edges say nothing then. Of a mean it is told where the columns are `blamed`.
     """
     if rows.classes is None and blamed:
         return told_of_errors(rows.names[0], search.r2, f"rows held out in {search.folds} folds")
-    if rows.classes is None or search.score != MEASURES["accuracy"] or len(search.cells) < 2:
+    single = len(search.cells) == 1
+    if rows.classes is None or search.score != MEASURES["accuracy"] or (single and options.weights is not None):
         return []
     counts = np.bincount(rows.codes)
     share, largest = float(counts.max()) / len(rows), rows.classes.names[int(counts.argmax())]
     # Folds of unequal sizes make a row's difference.
     if search.mean > share + 1.0 / len(rows):
         return []
-    told = f"no cell of the grid is right more often than {largest!r} for every row ({in_percent(share)})"
+    which = "over the folds the machine is right no" if single else "no cell of the grid is right"
+    told = f"{which} more often than {largest!r} for every row ({in_percent(share)})"
     if options.weights is not None:
         told += f", and class weights cost accuracy: {option('select-by', 'balanced-accuracy')} chooses by all classes alike"
     return [told]
