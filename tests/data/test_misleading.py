@@ -106,6 +106,12 @@ def test_rows_of_which_a_column_may_name_pairs_are_told():
         assert told(ids) == [f"{paired}; else leave it out with exclude='id'"]
         assert told(ids, columns="v") == [paired]
         assert told(ids, paired="id") == []
+    # Numbers of rows are such seldom.
+    before, after = (pd.DataFrame({"rownames": np.arange(n), "v": level + 0.1 * noise(n, seed)}) for seed in (0, 1))
+    (found,) = [one for one in mmd_test(before, after).warnings if "'rownames'" in one]
+    assert found.startswith(
+        "column 'rownames' numbers the rows of both samples: leave it out with exclude='rownames'; only if"
+    )
     # Some have gone, and others come.
     assert told(names, np.where(np.arange(n) < 10, "Q" + names.astype(object), names))
     assert not told(names, np.where(np.arange(n) < 30, "Q" + names.astype(object), names))

@@ -66,7 +66,12 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], pairs:
             f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
             "of the smaller one; give it more rows"
         )
-    if pairs is not None:
+    if pairs is not None and pairs in used and NUMBERING.fullmatch(pairs.lower()):
+        yield (
+            f"column {pairs!r} numbers the rows of both samples: leave it out with {option('exclude', [pairs])}; only if rows of one "
+            f"number are of one case, as before and after, {option('paired', [pairs])} compares each with its own"
+        )
+    elif pairs is not None:
         otherwise = f"; else leave it out with {option('exclude', [pairs])}" if pairs in used else ""
         yield (
             f"column {pairs!r} has values that are in both samples, once in each: if rows of one value are of one case, as before "
