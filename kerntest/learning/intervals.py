@@ -152,14 +152,14 @@ class UnevenCoverage:
         fits = 0.0 < self.interval < 1.0 and 0.0 <= self.low <= 1.0 and 0.0 <= self.high <= 1.0
         return None if fits else "shares must be between 0 and 1"
 
-    def told(self, rows: str) -> str:
-        """Return a warning: the noise is taken to be one for all rows."""
+    def told(self, rows: str, *, date: bool = False) -> str:
+        """Return a warning: the noise is taken to be one for all rows. The day from which a `date` is counted is nobody's zero."""
         grow, (low, high) = "grow" if self.high < self.low else "shrink", map(percent, (self.low, self.high))
         told = f"intervals allow for errors of one size, and errors {grow} with the prediction of {self.target!r}"
         shares = f"those of {percent(self.interval)} hold {low} of the third with the lowest and {high} of that with the highest"
         way = "the logarithm of positive numbers" if grow == "grow" else "the square or the exponential"
-        way_out = f"a transformation of {self.target!r}, such as {way}, may help"
-        return f"{told}: {shares} ({rows}); {way_out}"
+        way_out = "" if date else f"; a transformation of {self.target!r}, such as {way}, may help"
+        return f"{told}: {shares} ({rows}){way_out}"
 
 
 def uneven_coverage(

@@ -496,3 +496,23 @@ def test_a_cell_that_few_clusters_have_chosen_is_told_to_be_far_too_good_by_chan
         for options in ({}, {"cv": 4}):
             found = train_ridge(table, "y", cluster="case", **options)
             assert any(told in text for text in found.warnings)
+
+
+def test_of_two_predictions_errors_do_not_shrink_with_the_one_that_leaves_a_row_out():
+    """Left out, the higher a row is the lower it is predicted: thirds of such predictions sort rows by their own errors."""
+    rng = np.random.default_rng(4)
+    group = np.repeat([0.0, 1.0], [60, 240])
+    skewed = pd.DataFrame({"group": group, "y": 0.5 * group + rng.exponential(size=300)})
+    assert not [text for text in train_ridge(skewed, "y").warnings if "errors shrink" in text or "errors grow" in text]
+
+
+def test_a_date_has_no_logarithm():
+    rng, n = np.random.default_rng(5), 80
+    days = np.sort(rng.exponential(3000.0, size=n))
+    table = pd.DataFrame(
+        {"x": days + 2000.0 * rng.normal(size=n), "day": pd.Timestamp("1970-01-02") + pd.to_timedelta(days, unit="D")}
+    )
+    told = " | ".join(train_ridge(table, "day").warnings)
+    assert "are predicted in days" in told
+    assert "logarithm" not in told
+    assert "logarithm" in " | ".join(train_ridge(table.assign(day=days + 1.0), "day").warnings)

@@ -339,9 +339,12 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         fit = ridge_fit.fit_ridge(rows, self.options, progress)
         if fit.left_out is not None and fit.left_out_spread is not None:
             predicted, reach = rows.targets - fit.left_out, fit.model.reach(self.interval) * fit.left_out_spread
-            columns = zip(rows.names, predicted.T, fit.left_out.T, reach.T, strict=True)
+            # Without a row the prediction of its equals is the lower the higher it is: of few different ones that is all there is.
+            few = [2 * len(np.unique(np.round(one / (np.ptp(one) or 1.0), 9))) <= len(rows) for one in fit.fitted.T]
+            columns = zip(rows.names, np.where(few, fit.fitted, predicted).T, fit.left_out.T, reach.T, strict=True)
+            known = [one for one, target in zip(columns, fit.targets, strict=True) if (target.loo_r2 or 0.0) > 0.0]
             told: Any = {"interval": self.interval, "clusters": rows.clusters}
-            uneven = chain.from_iterable(uneven_coverage(*one, **told) for one in columns)
+            uneven = chain.from_iterable(uneven_coverage(*one, **told) for one in known)
             fit = replace(fit, model=replace(fit.model, uneven=tuple(uneven)))
         return replace(fit, warnings=fit_warnings(rows, fit))
 
@@ -405,11 +408,13 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         }
         parts = [one for one in (rows, test) if one is not None]
         drawn = partial(ridge_panels, fit=fit, parts=parts, judged=judged, engine=options.engine)
-        told = [one.told(left_out) for one in model.uneven]
+        dates = {column.name for column in learned.targets if column.kind == "date"}
+        told = [one.told(left_out, date=one.target in dates) for one in model.uneven]
         warnings = self._warnings(judged, targets, grid, (test or rows).clusters)
         # Of intervals of one width the transformation is told once.
         for one in judged:
-            if one.reach is not None and not any(uneven.target == one.name for uneven in model.uneven):
+            uneven = any(uneven.target == one.name for uneven in model.uneven)
+            if one.reach is not None and one.name not in dates and not uneven:
                 warnings += told_below_zero(one.name, one.truth, one.found - one.reach, interval, one.rows)
         if test is None and fit.grid.criterion in {"loo", "cv"}:
             held = left_out if fit.grid.folds is None else f"rows held out in {fit.grid.folds} folds"

@@ -522,7 +522,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         if isinstance(metrics, ClassificationMetrics):
             predicted = [one.name for one in metrics.classes if one.precision is not None]
             largest = max(metrics.classes, key=lambda one: one.support)
-            share, way_out = largest.support / metrics.n, ": nothing is learned of the classes"
+            share, way_out = largest.support / metrics.n, ""
             uneven = options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL
             way_out = f"; {option('class-weight', 'balanced')} makes the smaller classes count" if uneven else way_out
             if absent := [repr(one.name) for one in metrics.classes if not one.support]:

@@ -143,7 +143,7 @@ class SvmOptions(LearnerOptions):
             ]
         if SMALL_COST * spread <= self.C or bounded < HELD_BACK * fit.n_support:
             return []
-        held = f"{bounded:,} of {fit.n_support:,} support vectors are at their bound"
+        held = f"{bounded:,} of {fit.n_support:,} different support vectors are at their bound"
         better = f"{option('grid', True)} chooses it, or try {option('C', float(f'{spread:.1g}'))}"
         return [f"C = {self.C:g} is small beside {units}: {held}; {better}"]
 

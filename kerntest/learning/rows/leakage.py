@@ -329,8 +329,10 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
         few = one.fixed & targets or (one.column.is_category and one.size <= FEW_OF_CASE)
         return one.sure or (bool(few) and tells(one) > ALIKE)
 
-    learned = [one for one in alike if one.column.name in names and names_cases(one)]
-    others = [one for one in alike if one.column.name not in names]
+    # Texts that name rows are left out.
+    idle = {column.name for column in labelled.shown.columns if _names_rows(column)}
+    learned = [one for one in alike if one.column.name in names and one.column.name not in idle and names_cases(one)]
+    others = [one for one in alike if one.column.name not in names or one.column.name in idle]
     cases = (
         max(learned, key=lambda one: (one.sure, tells(one))).column if learned else others[0].column if others else None
     )
@@ -344,7 +346,7 @@ def _possible_clusters(labelled: Labelled) -> Iterator[str]:
     if cases is not None and cases.name not in beside:
         said = f"{rows_alike(cases.name)} ({len(np.unique(cases.values[~cases.missing])):,} different values)"
         cluster = option("cluster", [cases.name])
-        if cases.name in names:
+        if cases.name in names and cases.name not in idle:
             said += ", and it is learned from, so that scores are of cases that the model knows"
             yield f"{said}: {cluster} learns without it, and {TOGETHER}"
         else:

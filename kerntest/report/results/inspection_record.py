@@ -359,7 +359,7 @@ class ModelReport(Result):
     features : str or None
         Explicit features instead of the kernel, such as "nystroem:100".
     n_support : int or None
-        Training rows that the model keeps; none with explicit features.
+        Different training rows that the model keeps; none with explicit features.
     intercepts : tuple of float
         One for each decision function.
     probability : bool
@@ -439,7 +439,7 @@ def model_summary(report: ModelReport) -> words.Summary:
         ),
         ("kernel", report.kernel and words.visible(words.shortened_kernel(report.kernel))),
         ("features", report.features),
-        ("support", None if report.n_support is None else counted(report.n_support, "training row")),
+        ("support", None if report.n_support is None else counted(report.n_support, "different training row")),
         ("intercept", words.name_list([words.number(one) for one in report.intercepts])),
         ("components", report.eigenvalues and f"{len(report.eigenvalues):,}: {shares} of the variance"),
         ("sources", report.mixing and f"{len(report.mixing[0]):,}, linear in the columns"),

@@ -256,7 +256,8 @@ def _solver_lines(result: records.SvmResult) -> Lines:
     """Return what the machine consists of and how surely it is the best one."""
     if result.method == "mean":
         return []
-    support = f"{result.n_support:,} of {counted(result.n_train, 'training row')}"
+    # Equal rows are one.
+    support = f"{result.n_support:,} different ones of {counted(result.n_train, 'training row')}"
     if result.method == "perceptron":
         settled = "converged" if result.converged else "not converged"
         averaged = ", structured and averaged" if len(result.classes) > 2 else ""
