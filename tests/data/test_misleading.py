@@ -252,6 +252,19 @@ def test_a_file_with_itself_is_told_where_its_values_repeat():
     assert found({"v": np.zeros(50), "w": noise(50)}, {"v": np.zeros(50), "w": noise(50, 1)}) == []
 
 
+def test_numbers_of_rows_and_a_coarse_column_make_no_rows_of_both_files():
+    rng = np.random.default_rng(0)
+    x, y = (
+        {"rownames": np.arange(1, n + 1), "kind": rng.integers(0, 2, n), "sort": rng.integers(0, 2, n)}
+        for n in (300, 200)
+    )
+    assert not [text for text in found(x, y) if "share rows" in text]
+    # Real ones are told beside numbers of the rows.
+    level = rng.normal(size=300)
+    x, y = ({"rownames": np.arange(1, 201), "v": level[part]} for part in (slice(0, 200), slice(100, 300)))
+    assert [text for text in found(x, y) if "share rows: 50 %" in text]
+
+
 def test_a_part_that_is_in_both_files():
     whole = np.random.default_rng(0).normal(size=(400, 2))
     assert "15 % of those of before are also in after" in found(whole[:200], whole[170:])[0]

@@ -19,6 +19,12 @@ def test_columns_of_one_name_in_both_files_are_named_once():
     assert "neighbouring rows are alike in 'level' of both files: " in warnings_of(x, y)
 
 
+def test_the_order_of_the_rows_is_what_is_tested_where_nothing_else_is_on_a_side():
+    data = pd.DataFrame({"day": np.arange(1.0, 101.0), "rank": np.random.default_rng(4).permutation(100).astype(float)})
+    (told,) = [text for text in hsic_test(data, x_columns="day", y_columns="rank").warnings if "'day'" in text]
+    assert told.endswith("it is their order that is tested")
+
+
 # Rows that repeat others
 
 

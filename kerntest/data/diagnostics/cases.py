@@ -67,6 +67,8 @@ IMPROBABLE, RARE, ALIKE = 1e-3, 0.02, 0.2
 INFLATED = 1.3
 # Of numbers, two cases next to each other share less than this of the variance between cases, and so in the order of the file.
 SHARED_WITH_NEXT, SHARED_IN_PLACE, SHARED_IF_APART = 0.75, 0.6, 0.9
+# Of cases that stand together as large a share has several rows at least.
+SEVERAL = 0.25
 # Whole numbers within these are years.
 YEARS = 1500.0, 2200.0
 # Rows that are looked at, and of these first.
@@ -204,7 +206,8 @@ def cases_in_place(table: Table, columns: Sequence[Column], sorts: set[str]) -> 
             by_chance = len(steps) * (1.0 - _equal_by_chance(sizes))
             if often < COME_BACK or changes > CHANGES * by_chance or size > FEW_OF_CASE:
                 continue
-        elif len(cases) > FEW_OF_CASE * len(sizes):
+        # A value such as 0 that most rows of a sorted column have makes no cases of others that are all different.
+        elif len(cases) > FEW_OF_CASE * len(sizes) or np.count_nonzero(rows > 1) < SEVERAL * len(rows):
             continue
         beyond = [beyond_groups(one, present, levels * (not names)) for one in looked if one.name != column.name]
         shared = SHARED_WITH_NEXT if names else SHARED_IN_PLACE

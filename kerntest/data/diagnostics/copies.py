@@ -228,7 +228,14 @@ def repeated_rows(
         own = None if others is None else others[place]
         yield from copies_warning(columns, name=name, total=used, others=own, has_others=has_others)
     names, rows, used_rows = zip(*tables, strict=True)
-    yield from shared_rows([one_line(name) for name in names], rows, sum(used_rows))
+    # Numbers of rows are the same in both, whatever the rows are.
+    told = [place for place, both in enumerate(zip(*rows, strict=True)) if not all(map(_numbers_rows, both))]
+    some = [[side[place] for place in told] if told else side for side in rows]
+    yield from shared_rows([one_line(name) for name in names], some, sum(used_rows))
+
+
+def _numbers_rows(values: Values) -> bool:
+    return values.dtype.kind == "f" and counts_rows(np.asarray(values, dtype=np.float64))
 
 
 def same_in_pairs(pooled: Arranged, units: NDArray[np.intp]) -> Iterator[str]:

@@ -36,7 +36,7 @@ from kerntest.data.table import Column
 from kerntest.errors import either, listed, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,12 +44,16 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
 
 
-def counters(columns: Iterable[Column]) -> list[str]:
-    """Return the warnings about columns of one table that count its rows, missing values aside."""
+def counters(columns: Iterable[Column], alone: Collection[str] = ()) -> list[str]:
+    """Return the warnings about columns of one table that count its rows, missing values aside; some are `alone` on a side."""
     numbers = [column for column in columns if column.kind == "number"]
     counting = {one.name: COUNTS for one in numbers if counts_rows(one.values[~one.missing])}
     naming = {one.name: IDENTIFIES for one in numbers if one.name not in counting and identifies_rows(one)}
-    return list(left_out_with(counting | naming))
+    troubles = counting | naming
+    ordered = [
+        f"column {name!r} {told}; it is their order that is tested" for name, told in troubles.items() if name in alone
+    ]
+    return [*left_out_with({name: told for name, told in troubles.items() if name not in alone}), *ordered]
 
 
 def dependent_rows(
@@ -213,7 +217,9 @@ def order_warnings(
             told = [series_warning(named, f"{option('time-series', True)} tests series")]
     elif sides[0][1] is sides[1][1]:
         told = [*balanced(sides[0][0], sides[1][0], sides[0][1])]
-    return [*told, *counters(column for side, _ in sides for column in side.columns if column.name not in named)]
+    alone = {side.names[0] for side, _ in sides if len(side.columns) == 1}
+    every = (column for side, _ in sides for column in side.columns)
+    return [*told, *counters((column for column in every if column.name not in named), alone)]
 
 
 def _beside_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] | None) -> list[str]:
