@@ -47,9 +47,16 @@ SWEPT_ENTRIES, LINED_ENTRIES, PAIRED_ENTRIES, SUMMED_ENTRIES = 8.0, 8.0, 4.0, 4.
 SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 # Of all correlations of the columns of two factors the share that is needed.
 NEEDED = 0.65
-# Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
+# Columns of the factor of a smooth kernel on one column, and of one with values far from all others; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
-USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 150.0, 50.0, 1500.0, 8.0
+USUAL_RANK, LONG_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = (
+    30,
+    200,
+    150.0,
+    50.0,
+    1500.0,
+    8.0,
+)
 # Columns of factors of more rows than these are in no cache, and take so many times as long again from 16 times as many on.
 WARM_ROWS, COLD = 2.0**16, 1.6
 # Lines of many matrices: steps over their transforms to lie by frequency, and what products for each frequency take.
@@ -423,8 +430,8 @@ def _matrix_of_screen(n: int, column: Screened, value: Work) -> Work:
     return added(found, swept, {"product": 2.0 * probes * entries})
 
 
-def work_of_selection(n: int, candidates: int, steps: int, orders: int) -> Work:
-    """Return what so many steps of forward selection take.
+def work_of_selection(n: int, candidates: int, steps: int, orders: int, rank: int = USUAL_RANK) -> Work:
+    """Return what so many steps of forward selection take, of candidates with factors of such a `rank`.
 
     Of each candidate its effect, and its lines under all shifts, in the first; a factor and its correlations in the others.
     """
@@ -436,9 +443,9 @@ def work_of_selection(n: int, candidates: int, steps: int, orders: int) -> Work:
     works = [first, added(effect, times=0.75 * n**2 * (steps - 1))]
     for step in range(2, steps + 1):
         # With each column there are more features, up to the most.
-        rank = min(leftover.MOST_FEATURES, max(1.0, leftover.MOST_OF_ROWS * n), USUAL_RANK * step)
-        correlated = {"fft": NEEDED * rank * USUAL_RANK * orders * transformed, "product": 3 * rank**2, "exp": rank}
-        of_one = added({"call": 300.0 + CALLS_OF_COLUMN * rank, "spectrum": rank**3}, added(correlated, times=float(n)))
+        most = min(leftover.MOST_FEATURES, max(1.0, leftover.MOST_OF_ROWS * n), USUAL_RANK * step)
+        correlated = {"fft": NEEDED * most * rank * orders * transformed, "product": 3 * most**2, "exp": most}
+        of_one = added({"call": 300.0 + CALLS_OF_COLUMN * most, "spectrum": most**3}, added(correlated, times=float(n)))
         works.append(added(of_one, times=candidates - step + 1.0))
     return added(*works)
 

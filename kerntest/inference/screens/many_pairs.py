@@ -107,7 +107,7 @@ class Screen(RunOfTest):
         idle = isinstance(self.bandwidth, str)
         return chooser.family(kernel or self.asked, self.bandwidth, single=True, idle=idle)
 
-    def plan(self, columns: int, step: str, held: float, work: Work) -> None:
+    def plan(self, columns: int, step: str, held: float, work: Work, most: Work | None = None) -> None:
         """Tell what the rows of so many columns will take beside themselves, or refuse to."""
         if count_wanted(self.n):
             # What every pair needs, loaded before it is told what the program takes.
@@ -120,6 +120,7 @@ class Screen(RunOfTest):
             steps=(step,),
             memory=(need, need),
             work=work,
+            most=most,
             engine=self.engine,
             refusal=(f"this test of {self.n:,} rows takes", ABOUT_COLUMNS),
         )
