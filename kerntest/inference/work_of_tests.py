@@ -47,16 +47,11 @@ SWEPT_ENTRIES, LINED_ENTRIES, PAIRED_ENTRIES, SUMMED_ENTRIES = 8.0, 8.0, 4.0, 4.
 SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 # Of all correlations of the columns of two factors the share that is needed.
 NEEDED = 0.65
-# Columns of the factor of a smooth kernel on one column, and of one with values far from all others; calls of numpy for a column of a factor, a tile and a pair of
+# Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
 # columns, and the steps over its rows, with sorting.
-USUAL_RANK, LONG_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = (
-    30,
-    200,
-    150.0,
-    50.0,
-    1500.0,
-    8.0,
-)
+USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 150.0, 50.0, 1500.0, 8.0
+# And of one of a column with values far from all others, in units of the usual share of correlations.
+LONG_RANK = 400
 # Columns of factors of more rows than these are in no cache, and take so many times as long again from 16 times as many on.
 WARM_ROWS, COLD = 2.0**16, 1.6
 # Lines of many matrices: steps over their transforms to lie by frequency, and what products for each frequency take.
