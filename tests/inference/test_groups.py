@@ -540,3 +540,11 @@ def test_names_of_cases_are_no_numbers_though_most_of_them_look_so(tmp_path):
     found = mmd_test(path, by="group", cluster="subject", permutations=50)
     assert "40 whole clusters (subject)" in found.null.resampling
     assert train_ridge(path, "v", columns="group", cluster="subject").n_clusters == 40
+
+
+def test_relabellings_of_very_many_cases_are_more_than_a_float_holds():
+    sizes = np.repeat(np.arange(1, 18), 21)
+    rows = pd.DataFrame({"school": np.repeat(np.arange(len(sizes)), sizes)})
+    rows = rows.assign(sex=np.resize(["f", "m"], len(rows)), score=np.random.default_rng(0).normal(size=len(rows)))
+    with pytest.raises(DataError, match="clusters of 'school' have rows in both"):
+        mmd_test(rows, by="sex", cluster="school")

@@ -255,7 +255,8 @@ def asks_of_whole_cases(reading: Reading, data: Any, samples: Samples, cases: st
         kept = complete_rows(pooled) if reading.missing == "drop" else slice(None)
         units = np.unique(laid_below(table[cases]).values[kept], return_inverse=True)[1]
         moved = Exchanged.of(units, [samples.codes[kept, None]])
-        if moved.relabellings * alpha < 1.0 or moved.too_few:
+        # Of many cases these are more than a float holds.
+        if moved.relabellings < 1.0 / alpha or moved.too_few:
             return ""
     by, first = str(samples.by), samples.tables[0]
     whole, chosen, exclude = first.with_all_columns(), reading.columns, reading.exclude

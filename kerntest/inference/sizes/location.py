@@ -31,7 +31,7 @@ from kerntest.matrices.different import few_different
 from kerntest.report.results.two_sample_record import SmallestShift
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -58,7 +58,7 @@ REPEATED, GOING_TOGETHER = 0.5, 0.7
 # Rows that tell whether a kernel is one of differences.
 FEW = 20
 # Of so few moved rows the relabellings that are judged each by itself.
-FEW_ROWS, JUDGED = 60, 40
+FEW_ROWS, JUDGED = 40, 20
 # So many of the relabellings at least tell what a small alpha asks for.
 EXCEEDING = 20
 # Tells the draw of a part from other streams of the same seed.
@@ -278,13 +278,16 @@ class MovedTest:
         """Return what scores statistics beside relabelled ones, shape (F, R), and the score that rejects."""
         exponents = [one for one, used in zip(self.exponents, self.seen, strict=False) if used]
         score = scorer(values[self.seen], self.judge, exponents)
-        return score, float(np.partition(score(values[self.seen]), -self.enough)[-self.enough])
+        enough = max(self.enough * values.shape[1] // len(self.weights_of_null), 1)
+        return score, float(np.partition(score(values[self.seen]), -enough)[-enough])
 
     def power(self, column: int, by: float) -> float:
         """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
         if self.reached is None:
             return 0.0
-        there, few = self.shifted(column, by), len(self.points) <= FEW_ROWS
+        # A small alpha, as of one of many pairs, takes too many relabellings to judge each by itself.
+        few = len(self.points) <= FEW_ROWS and len(self.weights_of_null) <= RELABELLINGS
+        there = self.shifted(column, by)
         values = self._values(there)
         power = float(np.mean(self.score(values) > self.reached))
         if not (few or POWER - NEAR_ENOUGH < power <= NEARLY_SURE):
@@ -292,19 +295,40 @@ class MovedTest:
         # Relabelled are rows of which some are moved: they vary more, which tells near the power that is looked for. Of few rows
         # it matters which ones: each relabelling is judged by itself.
         judged = _spaced(len(self.of_x), JUDGED if few else 1)
-        return float(np.mean([self._rejected(there, values[:, [one] if few else slice(None)], one) for one in judged]))
-
-    def _rejected(self, there: Points, values: Array, one: int) -> float:
-        """Return which share of the statistics is rejected beside relabellings of rows of which one relabelling's X is moved."""
-        in_x = np.repeat(self.of_x[one] > 0, self.blocks.sizes)[:, None]
-        numeric, codes = (
-            np.where(in_x, one, other)
-            for one, other in ((there.numeric, self.points.numeric), (there.codes, self.points.codes))
+        found = zip(judged.tolist(), self._beside(there, judged), strict=True)
+        return float(
+            np.mean([self._rejected(values[:, [one] if few else slice(None)], beside) for one, beside in found])
         )
-        some = Points(numeric, codes)
-        (beside,) = self._forms(some, some, self.weights_of_null, self.weights_of_null)
+
+    def _rejected(self, values: Array, beside: Array) -> float:
+        """Return which share of the statistics is rejected beside others, all of shape (F, R)."""
         score, reached = self._null(beside)
         return float(np.mean(score(values) > reached))
+
+    def _beside(self, there: Points, judged: NDArray[np.intp]) -> Iterator[Array]:
+        """Yield the statistics of all relabellings of rows of which one relabelling's X is moved, for each of some."""
+        n, sides = len(self.points), (self.points, there)
+        in_x = [np.repeat(self.of_x[one] > 0, self.blocks.sizes) for one in judged]
+        both = Points(np.vstack([one.numeric for one in sides]), np.vstack([one.codes for one in sides]))
+        if len(judged) == 1:
+            some = both.take(np.arange(n) + n * in_x[0])
+            yield from self._forms(some, some, self.weights_of_null, self.weights_of_null)
+            return
+        # The values of both are made once.
+        pairs = DensePairs(both, both)
+        pairs.halve_bandwidths()
+        every = np.stack([kernel.evaluate(pairs) for kernel in self.kernels])
+        # So often half of the relabellings do.
+        W = self.weights_of_null[:: 2 if self.enough > 1 else 1]
+        for rows in (np.arange(n) + n * one for one in in_x):
+            K = self._summed(every[:, rows[:, None], rows])
+            yield np.einsum("fgb,gb->fg", W @ K, W)
+
+    def _summed(self, K: Array) -> Array:
+        """Return the sums of matrices over pairs of blocks, the last two axes."""
+        K = K if self.weights is None else K * self.weights[:, None] * self.weights
+        starts = self.blocks.starts[:-1]
+        return np.asarray(np.add.reduceat(np.add.reduceat(K, starts, axis=-2), starts, axis=-1))
 
     def scored(self, column: int, by: float) -> float:
         """Return the score that is reached with power 0.8 once their rows of X are moved in a column: means would be of the largest."""
@@ -385,7 +409,7 @@ class MovedTest:
 
         Where different rows are fewer than blocks these are weighed.
         """
-        starts, most = self.blocks.starts[:-1], FEWER * len(self.blocks.in_x)
+        most = FEWER * len(self.blocks.in_x)
         of_x, of_y = few_different(x, most), few_different(y, most)
         if of_x is not None and of_y is not None:
             (x, in_x), (y, in_y) = of_x, of_y
@@ -396,8 +420,7 @@ class MovedTest:
         def forms(kernel: Kernel) -> list[Array]:
             K = kernel.evaluate(pairs)
             if of_x is None or of_y is None:
-                K = K if self.weights is None else K * self.weights[:, None] * self.weights
-                K = np.add.reduceat(np.add.reduceat(K, starts), starts, axis=1)
+                K = self._summed(K)
             product = left @ K
             return [np.einsum("gb,gb->g", product, other) for other in right]
 
