@@ -61,6 +61,8 @@ FEW = 20
 FEW_ROWS, JUDGED = 40, 20
 # So many of the relabellings at least tell what a small alpha asks for.
 EXCEEDING = 20
+# Calls of numpy for each kernel and form.
+CALLS_OF_FORM = 800.0
 # Tells the draw of a part from other streams of the same seed.
 STREAM = 8
 # A first guess of the shift, in units of sqrt((1/n_x + 1/n_y) sqrt(p)); it is tried so often, or until the power is so near.
@@ -223,7 +225,9 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     # Forms: one of rows that are not moved; then one to three at each of some rounds.
     shifts = [
         added(
-            added(values, times=1.0 + forms), added(weighed, times=float(_relabellings(alpha) + forms * RELABELLINGS))
+            {"call": CALLS_OF_FORM * count * forms},
+            added(values, times=1.0 + forms),
+            added(weighed, times=float(_relabellings(alpha) + forms * RELABELLINGS)),
         )
         for forms in (1.0 + ROUNDS / 3, 2.0 + 3.0 * ROUNDS)
     ]
