@@ -43,6 +43,8 @@ ASYMPTOTIC = (
 )
 # Of short series, delays up to so many rows may be among the shifts that stand for independence.
 SHORT_DELAY = 10
+# Series that are independent are found dependent too often where the statistic remembers this share of the shortest lag.
+LONG_MEMORY = 0.25
 # Of each member of a family under each relabelling, while they are judged: the statistic, and it in standard deviations.
 JUDGED_BYTES = 16.0
 # No more than so many times as many are advised at once, and none where they leave this share of the error.
@@ -150,9 +152,9 @@ class ExactTest(ABC):
         n = len(self.sides(kernels)[0][1])
         return tie_tolerance(a, n, b * n)
 
-    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
+    def lags(self, relabelled: Relabelled, judged: Judged, family: Family) -> Lags | None:
         """Return where series see most."""
-        del relabelled, judged
+        del relabelled, judged, family
         return None
 
 
@@ -185,8 +187,8 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
         or (test.exchangeable and any(TestedPair(test, kernels).varies() for kernels in family.members))
     ):
         raise test.degenerate(family.members[0])
-    chosen, lags = judged.selected, test.lags(relabelled, judged)
-    asymptotic = () if lags is None else _of_series(lags, options.alpha, rejects=judged.p_value <= options.alpha)
+    chosen, lags = judged.selected, test.lags(relabelled, judged, family)
+    asymptotic = () if lags is None else _of_series(lags, options.alpha, judged.p_value)
     few = relabelling_warning(
         judged.p_value,
         relabelled.different,
@@ -378,11 +380,16 @@ def relabelling_warning(
     return (f"{warning}: {option('permutations', enough)} would tell more surely",)
 
 
-def _of_series(lags: Lags, alpha: float, *, rejects: bool) -> tuple[str, ...]:
-    """Return what to know of a shift test: also where a short delay of one series is among the shifts that it is compared with."""
+def _of_series(lags: Lags, alpha: float, p_value: float) -> tuple[str, ...]:
+    """Return what to know of a shift test: where shorter shifts decide, or the null holds a short delay of one series."""
     warning, delay = f"{ASYMPTOTIC} {counted(lags.minimum, 'row')}", abs(lags.strongest)
     n = lags.shifts + 2 * lags.minimum - 1
-    if rejects or not lags.minimum <= delay <= SHORT_DELAY or 2 * delay > n // 2:
+    if p_value <= alpha < lags.p_value_of_every_shift and lags.memory > LONG_MEMORY * lags.minimum:
+        return warning, (
+            f"shifts by fewer than {counted(lags.minimum, 'row')} are left out, and some show as much: with them p is about "
+            f"{lags.p_value_of_every_shift:.2g} ({option('min-lag', 1)}); independent series that remember their past for long look like this, and so do two of which one follows the other"
+        )
+    if p_value <= alpha or not lags.minimum <= delay <= SHORT_DELAY or 2 * delay > n // 2:
         return (warning,)
     told = f"the statistic is largest at a lag of {counted(delay, 'row')}, which stands for independence here: if one series may follow"
     way_out = f"{option('min-lag', 2 * delay)} keeps it out of the null"

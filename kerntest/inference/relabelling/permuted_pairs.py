@@ -11,6 +11,7 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError, option
+from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlated_pairs,
@@ -54,6 +55,8 @@ STRIP_ENTRIES = 2**16
 TOGETHER = 16
 # The default smallest shift of series is this share of the rows.
 SHARE = 20
+# Autocorrelations below this are those of noise.
+FORGOTTEN = 0.05
 
 
 class _Member(NamedTuple):
@@ -372,7 +375,7 @@ class TwoSeries(TwoVariables):
             every=every,
         )
 
-    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
+    def lags(self, relabelled: Relabelled, judged: Judged, family: Family) -> Lags | None:
         """Return at which shift any of the pairs sees most, by its deviations over the shifts that stand for independence."""
         every = relabelled.sums if relabelled.every is None else relabelled.every
         deviation = np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]
@@ -383,7 +386,22 @@ class TwoSeries(TwoVariables):
         signed = min(
             (int(lag if lag <= self.n // 2 else lag - self.n) for lag in strongest), key=lambda lag: (abs(lag), lag < 0)
         )
-        return Lags(self.minimum, self.shifts, signed, float(self.factor * every[judged.selected, signed]))
+        at_strongest = float(self.factor * every[judged.selected, signed])
+        p_value = judge(every, relabelled.tolerances, self.options.judge, family.exponents).p_value
+        memory = _memory(relabelled.sums[judged.selected, 1:], self.minimum)
+        return Lags(self.minimum, self.shifts, signed, at_strongest, p_value, memory)
+
+
+def _memory(values: Array, longest: int) -> float:
+    """Return 1 + 2 sum_k r_k of autocorrelations r_k up to the first small one, over at most so many rows."""
+    rest = values - values.mean()
+    total, size = 1.0, float(rest @ rest)
+    for lag in range(1, min(longest + 1, len(rest))):
+        r = float(rest[:-lag] @ rest[lag:]) / size if size > 0.0 else 0.0
+        if r < FORGOTTEN:
+            break
+        total += 2.0 * r
+    return total
 
 
 def pairs_of(family: Family) -> list[tuple[int, int]]:
