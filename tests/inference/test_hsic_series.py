@@ -114,7 +114,7 @@ def test_shorter_shifts_that_decide_are_told():
     """Independent series with a long memory are found dependent too often, but not with every shift in the null."""
     found = []
     for seed in range(40):
-        x, y = autoregressive(np.random.default_rng(seed), 150, 0.9)
+        x, y = autoregressive(np.random.default_rng(seed), 150, 0.95)
         far, every = (hsic_test(x, y, time_series=True, min_lag=lag, **MEDIAN) for lag in (7, 1))
         assert far.lags.p_value_of_every_shift == pytest.approx(every.p_value)
         assert every.lags.p_value_of_every_shift == every.p_value
@@ -123,10 +123,6 @@ def test_shorter_shifts_that_decide_are_told():
         found.append((far.reject, every.reject))
     assert any(far and not every for far, every in found)
     assert bdtrc(sum(every for _, every in found) - 1, 40, 0.05) > 0.001
-    # A delay between series that forget their past at once is none of this.
-    delayed = hsic_test(*lagged(100, 3), time_series=True, **MEDIAN)
-    assert delayed.lags.p_value_of_every_shift > delayed.p_value
-    assert not any("(min_lag=1)" in text for text in delayed.warnings)
     far = hsic_test(*lagged(200, 0), time_series=True, **GAUSSIANS)
     assert far.reject
     assert not any("(min_lag=1)" in text for text in far.warnings)
