@@ -77,6 +77,7 @@ _YEAR = r"(1[5-9]\d\d|2[01]\d\d|2200)"
 _ONE_YEAR = re.compile(rf"\s*{_YEAR}\s*", re.ASCII)
 _YEAR_MONTH = re.compile(rf"\s*{_YEAR}(?:-(0[1-9]|1[0-2])|[ -]({_MONTH})[a-z]*\.?)\s*", re.ASCII | re.IGNORECASE)
 _QUARTER = re.compile(rf"\s*{_YEAR}[ -]Q([1-4])\s*", re.ASCII | re.IGNORECASE)
+_WEEK = re.compile(rf"\s*{_YEAR}[ -]?W(0[1-9]|[1-4]\d|5[0-3])\s*", re.ASCII | re.IGNORECASE)
 _NAMED = re.compile(rf"\s*(\d{{1,2}})[ -]([A-Za-z]{{3}})[a-z]*\.?[ -](\d{{4}}){_LATER}", re.ASCII)
 _MONTH_NAMED = re.compile(rf"\s*([A-Za-z]{{3}})[a-z]*\.? (\d{{1,2}}),? (\d{{4}}){_LATER}", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -257,6 +258,16 @@ def _year_quarter(text: str) -> float | None:
     return None if found is None else _days(found[1], 3 * int(found[2]) - 2, "1", ("",))
 
 
+def _year_week(text: str) -> float | None:
+    """Return the Monday of a week such as 1991 W06 (ISO 8601)."""
+    found = _WEEK.fullmatch(text)
+    try:
+        week = None if found is None else date.fromisocalendar(int(found[1]), int(found[2]), 1)
+        return None if week is None else float(week.toordinal() - _EPOCH)
+    except ValueError:
+        return None
+
+
 def days_of(text: str) -> tuple[float, float] | None:
     """Return the first day of a year, month or quarter, and the first one after it; None of other texts."""
     first, months = _year_month(text), 1
@@ -273,9 +284,11 @@ def days_of(text: str) -> tuple[float, float] | None:
 
 
 def _of_parts(levels: Sequence[str]) -> Form | None:
-    """Return the form of texts that are all months of a year, or all quarters. Seasons such as 2003-04, each of a year and the next, are none."""
+    """Return the form of texts that are all months of a year, all quarters or all weeks. Seasons such as 2003-04, each of a year and the next, are none."""
     if levels and all(map(_QUARTER.fullmatch, levels)):
         return QUARTER
+    if levels and all(_year_week(level) is not None for level in levels):
+        return WEEK
     found = [_YEAR_MONTH.fullmatch(level) for level in levels]
     seasons = all(one[2] and not (int(one[1]) + 1 - int(one[2])) % 100 for one in found if one)
     return MONTH if all(found) and not seasons else None
@@ -325,6 +338,9 @@ QUARTER = Form(
     "2025 Q4",
     _year_quarter,
 )
+WEEK = Form(
+    "date, week of a year", "date", "week of a year", "weeks were read as their Mondays", "2025 W07", _year_week
+)
 DURATION = Form("duration", "number", "duration", "durations were read as hours", "1h 30m", _duration, "hours")
 
 
@@ -333,7 +349,7 @@ def date_form(dayfirst: bool | None) -> str:
     return "" if dayfirst is None else f"date, {'day' if dayfirst else 'month'} first"
 
 
-_FORM_OF = {form.name: form for form in (*FORMS, DURATION, MONTH, QUARTER, STORED)}
+_FORM_OF = {form.name: form for form in (*FORMS, DURATION, MONTH, QUARTER, WEEK, STORED)}
 
 
 def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
