@@ -205,7 +205,7 @@ class Comparison:
                 dependent_rows(*within_strata(tables.tables, tables.read, strata), self.same, lambda _: False)
             )
         elif verdict.p_value <= options.alpha and sample.design is not None:
-            dependent = tuple(dependent_pairs(used, tables.read, units))
+            dependent = tuple(dependent_pairs(used, tables.read, units, str(self.reading.paired)))
         facts, names = (
             [TableFacts.of(table) for table in tables.tables],
             (*pooled.numeric_names, *pooled.category_names),

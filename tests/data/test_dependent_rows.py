@@ -689,6 +689,11 @@ def test_pairs_and_strata_of_series_and_of_cases_are_told():
     assert told.startswith(
         "differences within neighbouring pairs are alike in 'price': if the rows are a series in time"
     )
+    days = [
+        one.loc[one.index.repeat(3)].assign(price=lambda one: one["price"] + rng.normal(size=300)) for one in series
+    ]
+    told = " | ".join(mmd_test(*days, paired="month", columns="price").warnings)
+    assert "number longer stretches of rows than those of 'month' in a column 'stretch'" in told
     told = mmd_test(*series, strata="year", columns="price").warnings
     assert any(one.startswith("within 'year' neighbouring rows are alike in 'price'") for one in told)
     visits = pd.DataFrame(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from two_variables import arrays, columns_of
 
-from kerntest import hsic_test
+from kerntest import hsic_pairs, hsic_test
 
 GAUSSIANS = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)"}
 
@@ -140,10 +140,59 @@ def test_times_of_large_and_of_small_values_follow_one_another(seed):
     assert "neighbouring" not in warnings_of(table.assign(y=rng.permutation(other)), **options)
 
 
+def told_of(table, **options):
+    return " | ".join(hsic_test(table, **options).warnings)
+
+
+def in_words(values, words=("low", "middle", "high")):
+    return pd.qcut(values, len(words), labels=list(words)).astype(str)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("words", [("low", "high"), ("low", "middle", "high")], ids=len)
+def test_categories_follow_one_another(words, timed):
+    rng = np.random.default_rng(6)
+    kind, value = in_words(autoregressive(rng, 500, 0.95), words), autoregressive(rng, 500, 0.95)
+    table = pd.DataFrame({"kind": kind, "value": value})
+    if timed:
+        table.insert(0, "day", pd.date_range("2020-01-01", periods=500))
+    options = {"alpha": 0.999, "permutations": 99, "x_columns": "kind", "y_columns": "value"}
+    told = "neighbouring rows are alike in 'kind', 'value': if the rows are a series in time"
+    assert told in told_of(table, **options)
+    both = table.assign(value=in_words(value))
+    assert (told in told_of(both, **options)) == timed
+    screened = " | ".join(hsic_pairs(table[["kind", "value"]], alpha=0.999).warnings)
+    assert "neighbouring rows are alike in 'kind', 'value'" in screened
+    assert "x_columns='kind', y_columns='value', time_series=True tests series" in screened
+    gaps = table[["kind", "value"]].assign(value=table["value"].where(np.arange(500) % 50 > 0))
+    assert "time_series=True, missing='drop' tests" in " | ".join(hsic_pairs(gaps, alpha=0.999).warnings)
+    # In no order, and where groups stand together or come in a design.
+    for other in (rng.permutation(kind), np.sort(kind), np.resize(np.repeat(words, 5), 500)):
+        assert "neighbouring" not in told_of(table.assign(kind=other).drop(columns="day", errors="ignore"), **options)
+    assert "neighbouring" not in told_of(table.assign(kind=rng.permutation(kind)), **options)
+
+
+def test_clusters_of_categories_that_follow_time_are_told():
+    rng = np.random.default_rng(7)
+    day = pd.date_range("2020-01-01", periods=1440)
+    table = pd.DataFrame({"month": day.strftime("%Y-%m"), "kind": in_words(autoregressive(rng, 1440, 0.99))})
+    table["value"] = autoregressive(rng, 1440, 0.99)
+    options = {"cluster": "month", "x_columns": "kind", "y_columns": "value", "alpha": 0.999, "permutations": 99}
+    told = "'month' follows time, and neighbouring ones are alike in 'kind'"
+    assert told in told_of(table, **options)
+    # Where the column of time is left out.
+    dated = table.assign(month=np.repeat(np.arange(48), 30), day=day)
+    assert told in told_of(dated, exclude="day", **options)
+    assert told not in told_of(table.assign(kind=rng.permutation(table["kind"])), **options)
+
+
 def test_independent_rows_are_rarely_taken_for_series():
     rng = np.random.default_rng(5)
     for _ in range(50):
         assert "neighbouring" not in warnings_of(*rng.normal(size=(2, 60)), permutations=60, alpha=0.999)
+        kind = in_words(rng.normal(size=60))
+        table = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=60), "x": kind, "y": rng.normal(size=60)})
+        assert "neighbouring" not in told_of(table, permutations=60, alpha=0.999, x_columns="x", y_columns="y")
 
 
 def test_a_table_that_is_sorted_by_one_column_and_within_it_by_another_is_no_series():

@@ -237,8 +237,10 @@ def _beside_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] 
 def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], table: Table) -> Iterator[str]:
     """Yield warnings where pairs of columns were found because rows are of few cases or a series, or where columns count."""
 
-    def tested(pair: tuple[str, str], *design: str) -> str:
-        words = (option("x", [pair[0]]), option("y", [pair[1]]), *design)
+    def tested(pair: tuple[str, str], *design: str, by: str = "") -> str:
+        names = {*pair, by} & {*table.names}
+        dropped = [option("missing", "drop")] * any(table[name].missing.any() for name in names)
+        words = (option("x", [pair[0]]), option("y", [pair[1]]), *design, *dropped)
         return either(" ".join(words), f"hsic_test with {', '.join(words)}")
 
     named = case_columns(table, columns) if found else ()
@@ -257,7 +259,7 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     testable = next((pair for pair in in_series if not {*pair} & rising), None)
     if (case := next(in_cases, None)) is not None:
         cases, pair = case
-        way_out = f"{tested(pair, option('cluster', [cases.column.name]))} relabels them together"
+        way_out = f"{tested(pair, option('cluster', [cases.column.name]), by=cases.column.name)} relabels them together"
         yield cases.told(way_out, *([one for one in columns if one.name == name] for name in pair))
     elif in_series:
         way_out = f"{option('time-series', True)} tests two series"
@@ -267,7 +269,7 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     elif found:
         in_place = alike_in_place(table, columns, [([x], [y]) for x, y in found])
         if (one := next(in_place, None)) is not None:
-            yield in_place_warning(*one, lambda name: tested(one[0], option("cluster", [name])))
+            yield in_place_warning(*one, lambda name: tested(one[0], option("cluster", [name]), by=name))
     yield from counters(
         column for column in columns if case is not None or all(column.name not in one for one in in_series)
     )

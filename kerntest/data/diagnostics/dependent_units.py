@@ -21,7 +21,6 @@ from kerntest.data.diagnostics.cases import (
 )
 from kerntest.data.diagnostics.misleading import places_among_values
 from kerntest.data.diagnostics.series import (
-    FEWEST_IN_TIME,
     FEWEST_ROWS_IN_SERIES,
     IN_TIME,
     alike_neighbours,
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
 # So many pairs can reject.
 FEWEST_PAIRED = 6
+# The shares of so many categories are looked at.
+COMMONEST = 10
 
 
 def dependent_strata(
@@ -249,16 +250,12 @@ def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> I
     if len(places) > 1 and places.max() + 1 == len(places):
         yield f"each {cluster!r} has one row: what relabels clusters relabels rows, and takes them for independent"
         return
-    timed = in_time(table)
     # In time numbers of stretches only grow.
+    timed = table[cluster].kind == "date" or bool(in_time(table.with_all_columns()))
     if not timed or np.diff(table[cluster].values).min(initial=0) < 0:
         return
-    means = (
-        (one.name, means_of_groups(one.values, places))
-        for one in columns
-        if not one.is_category and len(one.values) == len(places) and not one.missing.any()
-    )
-    alike = [name for name, some in means if runs_in_order(some, IN_TIME, FEWEST_IN_TIME)]
+    whole = [one for one in columns if len(one.values) == len(places) and not one.missing.any()]
+    alike = [one.name for one in whole if any(runs_in_order(some, IN_TIME) for some in _means(one, places))]
     if alike:
         yield (
             f"{cluster!r} follows time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
@@ -266,15 +263,24 @@ def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> I
         )
 
 
+def _means(column: Column, units: NDArray[np.intp]) -> Iterator[NDArray[np.float64]]:
+    """Yield the mean of each unit, or the share of each of the commonest categories in it."""
+    commonest = np.bincount(column.values).argsort()[-COMMONEST:] if column.is_category else ()
+    shares = map(column.values.__eq__, commonest) if column.is_category else [column.values]
+    yield from (means_of_groups(np.asarray(one, dtype=np.float64), units) for one in shares)
+
+
 def numbers_of(tables: Sequence[Table]) -> NDArray[np.int64]:
     """Return the numbers of the rows of all tables in the table that they were read from."""
     return np.concatenate([one.numbers() for one in tables])
 
 
-def dependent_pairs(used: Sequence[Table], read: Sequence[Table], pairs: NDArray[np.intp]) -> Iterator[str]:
+def dependent_pairs(
+    used: Sequence[Table], read: Sequence[Table], pairs: NDArray[np.intp], paired: str
+) -> Iterator[str]:
     """Yield a warning where differences within pairs are alike in neighbouring pairs, or in those of one case.
 
-    `pairs` are those of the rows of both tables, one below the other.
+    `pairs` are those of the rows of both tables, one below the other, by the column `paired`.
     """
     n_x, count = used[0].n_rows, int(pairs.max()) + 1
     of_x, of_y = pairs[:n_x], pairs[n_x:]
@@ -294,10 +300,11 @@ def dependent_pairs(used: Sequence[Table], read: Sequence[Table], pairs: NDArray
     rows = whole.take(whole.places_of(used[0].numbers()[first]))
     table = replace(rows, columns=(*(one for one in rows.columns if one.name not in made), *differences))
     if alike := alike_neighbours(differences, table):
+        # Pairs of stretches are of ones that are too short.
+        longer = f"longer stretches of rows than those of {paired!r}" if count < len(of_x) else "stretches of rows"
         yield (
             f"differences within neighbouring pairs are alike in {listed(list(map(repr, alike)))}: if the rows are a series in time, "
-            f"the p-value is far too small; number stretches of rows in a column 'stretch': {option('paired', ['stretch'])} swaps "
-            "them together"
+            f"the p-value is far too small; number {longer} in a column 'stretch': {option('paired', ['stretch'])} swaps them together"
         )
         return
     for cases in case_columns(table, differences):

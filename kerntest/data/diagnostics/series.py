@@ -34,6 +34,9 @@ ONE_WAY = 0.4
 UNIT_ROOT = -2.57
 # So many steps of a series of years have one gap at most.
 FEW_GAPS = 8
+# Categories that follow one another less than this inflate nothing. Where no column tells the time, each of a series returns so
+# often, on average, for stretches whose lengths vary by this share of their mean: those of a design are alike.
+LEAST_REPEATED, RETURNS, UNEVEN = 0.05, 4, 0.6
 
 
 def alike_neighbours(
@@ -47,22 +50,67 @@ def alike_neighbours(
     """Return the names of the columns that neighbouring rows have alike, of a table or of some of its rows.
 
     A table that is sorted, by a group or by numbers, is no series: there a value is as far from the next one as from the
-    one after it. In a series it is nearer. A column that says the time, or else what makes rows `timed`, settles the question;
-    then neighbours may also be as far from the median, as in times of large changes and of small ones.
+    one after it. In a series it is nearer, and categories return beside numbers most of which wander. A column that says the
+    time, or else what makes rows `timed`, settles the question; then neighbours may also be as far from the median, as in
+    times of large changes and of small ones.
     """
     found = [(column, column.values[~column.missing if rows is None else rows]) for column in columns]
     if timed or in_time(table):
-        return [column.name for column, values in found if not column.is_category and _follow(values)]
+        return [
+            column.name
+            for column, values in found
+            if (categories_repeat(values, IN_TIME) if column.is_category else _follow(values))
+        ]
     least = SERIAL_ERRORS, FEWEST_ROWS_IN_SERIES
-    runs = [(column, values) for column, values in found if not column.is_category and runs_in_order(values, *least)]
+    runs = [
+        (column, values)
+        for column, values in found
+        if (
+            categories_repeat(values, *least) and _return(values)
+            if column.is_category
+            else runs_in_order(values, *least)
+        )
+    ]
     if not runs:
         return []
-    sorts = sorting(table)
+    sorts, numbers = sorting(table), [one for one in table.columns if _is_plain(one) and not counts_rows(one.values)]
+    wander = any(column.is_category for column, _ in runs) and most_follow(numbers, table, wandering=True)
     return [
         column.name
         for column, values in runs
-        if counts_rows(values) or (_locally_alike(values, local) and (column.name not in sorts or _comes_back(values)))
+        if (
+            wander
+            if column.is_category
+            else counts_rows(values)
+            or (_locally_alike(values, local) and (column.name not in sorts or _comes_back(values)))
+        )
     ]
+
+
+def categories_repeat(values: NDArray[Any], errors: float, rows: int = FEWEST_IN_TIME) -> bool:
+    """Say whether rows have the category of the one before them oftener than by chance, by so many standard errors.
+
+    The correlation from row to row of vectors that say which category each is, whose covariance is S: its error is
+    (tr S^2 / n)^(1/2) / tr S.
+    """
+    if len(values) < rows:
+        return False
+    shares = np.unique(values, return_counts=True)[1] / len(values)
+    square = float(shares @ shares)
+    rest = 1.0 - square
+    if rest <= 0.0:
+        return False
+    spread = math.sqrt((square - 2.0 * float(np.sum(shares**3)) + square**2) / max(len(values), FEWEST_ROWS_IN_SERIES))
+    repeated = (np.count_nonzero(values[1:] == values[:-1]) / (len(values) - 1) - square) / rest
+    return bool(repeated > max(errors * spread / rest, LEAST_REPEATED))
+
+
+def _return(values: NDArray[Any]) -> bool:
+    """Say whether categories return, for stretches of uneven lengths: those of groups stand together, and of designs are alike."""
+    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    lengths = np.diff(np.r_[starts, len(values)])
+    often = len(lengths) >= max(RETURNS * len(np.unique(values, return_counts=True)[0]), FEWEST_IN_ORDER)
+    return often and bool(lengths.std() > UNEVEN * lengths.mean())
 
 
 def _follow(values: Values) -> bool:
