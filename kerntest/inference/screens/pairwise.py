@@ -192,10 +192,12 @@ def hsic_pairs(
     ranks = sorted(one.rank for one in looked.values() if math.isfinite(one.rank))
     # Of factors that are correlated both are there in the order of the rows, transposed and transformed.
     transformed = sum(3.0 * orders * rank for rank in ranks[-2:]) if any(factored) else 0.0
+    # Pairs with rows of their own are tested beside the others, or one another.
+    beside = (shared.engine.threads - 1 if len(squares) >= MANY_SETS else 0) * (64 + sum(ranks[-2:]) + transformed)
     shared.plan(
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
-        8.0 * n * (kept + sum(ranks) + transformed)
+        8.0 * n * (kept + sum(ranks) + transformed + (beside if shared.apart else 0.0))
         + (0.0 if all(factored) else held_by_stacks(n, stacked, shared.engine)),
         work_of_pairs(n, looked, squares, orders) if looked else {},
     )
