@@ -54,6 +54,8 @@ USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30,
 LONG_RANK = 400
 # Columns of factors of more rows than these are in no cache, and take so many times as long again from 16 times as many on.
 WARM_ROWS, COLD = 2.0**16, 1.6
+# Of so many sets of rows a plan looks at each, of more at some of them.
+SETS_LOOKED_AT = 500
 # Lines of many matrices: steps over their transforms to lie by frequency, and what products for each frequency take.
 TURNED, MULTIPLIED = 1.0, 4.0
 # Steps over the entries of a factor, for each of its columns, while cubes of the entries of its matrix are summed.
@@ -365,12 +367,11 @@ def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: St
 
 
 class Screened(NamedTuple):
-    """A column of a screen: its rows, its kernel, about how many columns its matrix has as a product of few, and how often it is made."""
+    """A column of a screen: its rows, its kernel, and about how many columns its matrix has as a product of few."""
 
     points: Points
     kernel: Kernel
     rank: float
-    times: int
 
 
 def by_factors(ranks: Mapping[int, float], pairs: Sequence[Pair], n: int) -> bool:
@@ -379,14 +380,29 @@ def by_factors(ranks: Mapping[int, float], pairs: Sequence[Pair], n: int) -> boo
     return needed <= CORRELATIONS_PER_ROW * n * len({*chain(*pairs)}) / 2
 
 
-def work_of_pairs(n: int, columns: Mapping[int, Screened], squares: Sequence[Sequence[Pair]], orders: int) -> Work:
-    """Return what a screen of pairs of columns takes, which are tested together in squares."""
-    entries, transformed = float(n) ** 2 / 2, shifts.transform_work(shifts.circle_length(n))
-    ranks = {place: column.rank for place, column in columns.items()}
+class PairsOfRows(NamedTuple):
+    """Pairs of columns over the same n rows, which are tested together in squares, under so many orders."""
+
+    n: int
+    squares: Sequence[Sequence[Pair]]
+    orders: int
+
+
+def work_of_pairs(columns: Mapping[int, Screened], sets: Sequence[PairsOfRows]) -> Work:
+    """Return what a screen of pairs of columns takes; of very many sets of rows some stand for those next to them in size."""
     values = {place: work_of_values([column.kernel], column.points) for place, column in columns.items()}
-    works = [
-        added(_matrix_of_screen(n, column, values[place]), times=column.times) for place, column in columns.items()
-    ]
+    step = -(-len(sets) // SETS_LOOKED_AT)
+    some = sorted(sets, key=lambda one: one.n)[step // 2 :: step]
+    return added(*(_work_over(columns, values, one) for one in some), times=len(sets) / len(some))
+
+
+def _work_over(columns: Mapping[int, Screened], values: Mapping[int, Work], some: PairsOfRows) -> Work:
+    """Return what pairs of columns over the same rows take."""
+    n, squares, orders = some
+    entries, transformed = float(n) ** 2 / 2, shifts.transform_work(shifts.circle_length(n))
+    places = {*chain.from_iterable(chain.from_iterable(squares))}
+    ranks = {place: columns[place].rank for place in places}
+    works = [_matrix_of_screen(n, columns[place], values[place]) for place in places]
     sorting = ENTRIES_OF_PAIR * n * math.log2(max(n, 2))
     pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * transformed * orders * n}
     works.append(added(pair, times=float(sum(map(len, squares)))))
@@ -409,13 +425,13 @@ def work_of_pairs(n: int, columns: Mapping[int, Screened], squares: Sequence[Seq
             else {"entry": PAIRED_ENTRIES * len(pairs) * orders}
         )
         works.append(added(each, times=entries))
-    return added(*works, times=1.0 + COLD * min(max(math.log2(n / WARM_ROWS) / 4.0, 0.0), 1.0))
+    return added(*works, times=1.0 + COLD * min(max(math.log2(max(n, 1) / WARM_ROWS) / 4.0, 0.0), 1.0))
 
 
 def _matrix_of_screen(n: int, column: Screened, value: Work) -> Work:
     """Return what the factor of a column, if it has one, and the invariants of its centring take."""
     entries, rank = float(n) ** 2 / 2, column.rank
-    found = _factor(rank, column.kernel, column.points)
+    found = added(_factor(rank, column.kernel, column.points), times=n / len(column.points))
     if math.isfinite(rank):
         found = added(found, {"product": 4.0 * n * rank**2, "spectrum": rank**3})
         if rank**3 <= CUBES_PER_ROW * n:

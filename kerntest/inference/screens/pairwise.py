@@ -8,9 +8,9 @@ test finds a dependence and they are near 0, it is of another kind.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 from functools import cached_property, partial
+from hashlib import blake2b
 from importlib import import_module
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -41,7 +41,7 @@ from kerntest.inference.screens.many_pairs import (
     step_down,
 )
 from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
-from kerntest.inference.work_of_tests import Screened, by_factors, held_by_stacks, work_of_pairs
+from kerntest.inference.work_of_tests import PairsOfRows, Screened, by_factors, held_by_stacks, work_of_pairs
 from kerntest.matrices.factor import MOST_COLUMNS, TOLERANCE, expected_rank
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
@@ -181,25 +181,24 @@ def hsic_pairs(
     shared = _Pairs(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
     target = shared.choose(target)
     usable, pairs, n = shared.columns, shared.pairs, shared.n
-    circle = circle_length(n)
-    orders = orders_needed(permutations, circle)
-    looked = shared.looked() if count_wanted(n) else {}
-    squares = shared.squares(orders * circle)
-    factored = [by_factors({place: one.rank for place, one in looked.items()}, some, n) for some in squares if looked]
+    orders = orders_needed(permutations, circle_length(n))
+    looked, sets = shared.looked() if count_wanted(n) else {}, shared.sets(permutations)
+    known = {place: one.rank for place, one in looked.items()}
+    factored = [by_factors(known, pairs, one.n) for one in sets for pairs in one.squares if looked]
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
     stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
     ranks = sorted(one.rank for one in looked.values() if math.isfinite(one.rank))
     # Of factors that are correlated both are there in the order of the rows, transposed and transformed.
     transformed = sum(3.0 * orders * rank for rank in ranks[-2:]) if any(factored) else 0.0
-    # Pairs with rows of their own are tested beside the others, or one another.
-    beside = (shared.engine.threads - 1 if len(squares) >= MANY_SETS else 0) * (64 + sum(ranks[-2:]) + transformed)
+    # Where sets are tested side by side, each has factors of its own.
+    beside = (shared.engine.threads - 1 if len(sets) >= MANY_SETS else 0) * (64 + sum(ranks[-2:]) + transformed)
     shared.plan(
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
-        8.0 * n * (kept + sum(ranks) + transformed + (beside if shared.apart else 0.0))
+        8.0 * n * (kept + sum(ranks) + transformed + beside)
         + (0.0 if all(factored) else held_by_stacks(n, stacked, shared.engine)),
-        work_of_pairs(n, looked, squares, orders) if looked else {},
+        work_of_pairs(looked, sets) if looked else {},
     )
     effects = _corrected(shared.tested(progress), correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
@@ -306,42 +305,54 @@ class _Pairs(Screen):
         return target
 
     @cached_property
-    def apart(self) -> list[tuple[int, int]]:
-        """The pairs with missing values, each of which has about rows of its own."""
-        whole = [not column.missing.any() for column in self.columns]
-        return [(a, b) for a, b in self.pairs if not (whole[a] and whole[b])]
+    def together(self) -> list[list[int]]:
+        """The places of pairs over the same rows, those in which neither column is missing."""
+        present = [np.packbits(~column.missing) for column in self.columns]
+        whole, together = [not column.missing.any() for column in self.columns], dict[bytes, list[int]]()
+        for index, (a, b) in enumerate(self.pairs):
+            common = (
+                b"" if whole[a] and whole[b] else blake2b((present[a] & present[b]).tobytes(), digest_size=16).digest()
+            )
+            together.setdefault(common, []).append(index)
+        return list(together.values())
 
-    def squares(self, relabellings: int) -> list[list[tuple[int, int]]]:
-        """Return the pairs that are tested together: those without missing values, and each of the others alone."""
-        alone = {*self.apart}
-        whole = [pair for pair in self.pairs if pair not in alone]
-        return [[whole[index] for index in some] for some in in_squares(whole, relabellings)] + [
-            [one] for one in self.apart
-        ]
+    def rows_of(self, members: Sequence[int]) -> NDArray[np.intp]:
+        """Return the rows of pairs over the same rows."""
+        a, b = self.pairs[members[0]]
+        return np.flatnonzero(~(self.columns[a].missing | self.columns[b].missing))
+
+    def sets(self, permutations: int) -> list[PairsOfRows]:
+        """Return what a plan is to know of the pairs over the same rows."""
+        found = []
+        for members in self.together:
+            pairs, n = [self.pairs[index] for index in members], len(self.rows_of(members))
+            if n < FEWEST_ROWS:
+                continue
+            circle = circle_length(n)
+            orders = orders_needed(permutations, circle)
+            squares = [[pairs[index] for index in some] for some in in_squares(pairs, orders * circle)]
+            found.append(PairsOfRows(n, squares, orders))
+        return found
 
     def looked(self) -> dict[int, Screened]:
         """Return what a plan knows of each column; of many one that was looked at stands for those after it."""
-        places, alone = sorted({*chain(*self.pairs)}), Counter(chain(*self.apart))
+        places = sorted({*chain(*self.pairs)})
         step, found = -(-len(places) // LOOKED), dict[int, Screened]()
         for start in range(0, len(places), step):
             column = self.columns[places[start]].take(~self.columns[places[start]].missing)
             points, kernel = self._side(laid_below(column), len(column.values))
             rank = expected_rank(kernel, points, TOLERANCE, MOST_COLUMNS * math.sqrt(len(points)))[1]
-            found |= {place: Screened(points, kernel, rank, 1 + alone[place]) for place in places[start : start + step]}
+            found |= {place: Screened(points, kernel, rank) for place in places[start : start + step]}
         return found
 
     def tested(self, progress: Progress | None) -> list[Tested]:
         """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""
-        present = [~column.missing for column in self.columns]
-        together: dict[bytes, list[int]] = {}
-        for index, (a, b) in enumerate(self.pairs):
-            together.setdefault(np.packbits(present[a] & present[b]).tobytes(), []).append(index)
-        sets = list(enumerate(together.values()))
+        sets = list(enumerate(self.together))
 
         def work(item: tuple[int, list[int]], engine: Engine | None = None) -> list[Tested]:
             number, members = item
             pairs = [self.pairs[index] for index in members]
-            common = np.flatnonzero(present[pairs[0][0]] & present[pairs[0][1]])
+            common = self.rows_of(members)
 
             def told(step: int, steps: int) -> None:
                 if progress is not None and engine is None:
@@ -353,7 +364,7 @@ class _Pairs(Screen):
         if len(sets) >= MANY_SETS:
             # Many small pieces of work: side by side, each on one thread.
             found = self.engine.map(partial(work, engine=Engine(1)), sets, progress)
-        tested = dict(zip(chain(*together.values()), chain.from_iterable(found), strict=True))
+        tested = dict(zip(chain(*self.together), chain.from_iterable(found), strict=True))
         return [tested[index] for index in range(len(self.pairs))]
 
     def _over(
