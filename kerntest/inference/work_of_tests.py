@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kerntest.engines.plan import added
 from kerntest.inference.explain import cross_covariance
-from kerntest.inference.nulls.moments import CUBES_PER_ROW, EXACT_TRACE_ROWS, PROBES
+from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.designs import ALL, BLOCKS
 from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_BLOCKS, TOGETHER_ROWS, kernels_together
-from kerntest.inference.screens import leftover
-from kerntest.inference.statistic import CORRELATIONS_PER_ROW, UNITS
+from kerntest.inference.statistic import UNITS
 from kerntest.kernels.algebra import terms
 from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.elementary import Gaussian
@@ -23,12 +21,11 @@ from kerntest.kernels.text import is_additive, plain
 from kerntest.matrices import factor
 from kerntest.matrices.different import few_different
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, MOST_DIRECTIONS, TOLERANCE, expected_rank
-from kerntest.matrices.passes import HELD_ENTRIES, kept_together, plan_blocks
+from kerntest.matrices.passes import kept_together, plan_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from kerntest.engines.engine import Engine
     from kerntest.engines.plan import Work
     from kerntest.inference.exact import Statistic
     from kerntest.inference.relabelling.designs import BlockedRows
@@ -39,27 +36,14 @@ Side: TypeAlias = "tuple[Points, Sequence[Kernel]]"
 # Members of a family, as places in the kernels of both sides.
 Pair: TypeAlias = "tuple[int, int]"
 
-# Matrices whose transforms are held together: pairs of columns are done a square of so many matrices at a time.
-TOGETHER = 32
 # All measured. Steps over the entries of a matrix while a sweep, a block of lags, a pair of these or blocks of rows add
 # them up; sweeps of a null that is a curve; and steps of Lanczos for each permutation, least and most.
 SWEPT_ENTRIES, LINED_ENTRIES, PAIRED_ENTRIES, SUMMED_ENTRIES = 8.0, 8.0, 4.0, 4.0
 SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 # Of all correlations of the columns of two factors the share that is needed.
 NEEDED = 0.65
-# Columns of the factor of a smooth kernel on one column; calls of numpy for a column of a factor, a tile and a pair of
-# columns, and the steps over its rows, with sorting.
-USUAL_RANK, CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 150.0, 50.0, 1500.0, 8.0
-# And of one of a column with values far from all others, in units of the usual share of correlations.
-LONG_RANK = 400
-# Columns of factors of more rows than these are in no cache, and take so many times as long again from 16 times as many on.
-WARM_ROWS, COLD = 2.0**16, 1.6
-# Of so many sets of rows a plan looks at each, of more at some of them.
-SETS_LOOKED_AT = 500
-# Lines of many matrices: steps over their transforms to lie by frequency, and what products for each frequency take.
-TURNED, MULTIPLIED = 1.0, 4.0
-# Steps over the entries of a factor, for each of its columns, while cubes of the entries of its matrix are summed.
-CUBED_ENTRIES = 8.0
+# Calls of numpy for a column of a factor and a tile.
+CALLS_OF_COLUMN, CALLS_OF_TILE = 150.0, 50.0
 # The same of the relabellings of a stratum for each kernel.
 CALLS_OF_STRATUM = 500.0
 # Steps over the entries of relabellings that are drawn, of their labels for each kernel, and of tiles of blocks of
@@ -74,8 +58,6 @@ LABELS, LABELS_OF_KERNEL, CELLS = 4.0, 2.0, 8.0
 TILE_BYTES = 2**24
 # So many more tiles are held where values are products of those of numbers and of categories.
 FACTORS_OF_TILE = 4
-# The same of blocks of many matrices, in bytes for each entry.
-STACKED_BYTES = 18.0
 # The same of entries between circles; and transforms in two dimensions, and steps over the entries of those of a pair.
 CIRCLED_BYTES, CIRCLED, ENTRIES_OF_CIRCLE = 40.0, 4.0, 6.0
 # The same of the matrix of a sample.
@@ -178,7 +160,7 @@ def step_of_test(
     return _shifts(counted, sides, permutations, pairs)
 
 
-def _factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
+def work_of_factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
     """Return what an incomplete Cholesky factor of so many columns takes, or to find none; of a sum each term has its own."""
     count, columns = len(terms(kernel)), rank if math.isfinite(rank) else float(factor.FIRST_COLUMNS)
     entries = len(points) * columns
@@ -232,7 +214,7 @@ def _blocks(
             if math.isinf(rank):
                 tiled[end].append(kernel)
             else:
-                ends[end] += [_factor(rank, kernel, points), {"product": rank * blocks**2}]
+                ends[end] += [work_of_factor(rank, kernel, points), {"product": rank * blocks**2}]
             # Where there may be a factor, it is tried.
             tried = max(ranks[0], factor.MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
             tried = tried / len(terms(kernel)) if math.isfinite(ranks[0]) else float(factor.FIRST_COLUMNS)
@@ -309,7 +291,7 @@ def _by_shifts(
     columns, kept = 0.0, 1
     for side, ((points, kernels), own, times) in enumerate(zip(sides, ranks, (1, orders), strict=True)):
         for place, rank in own.items():
-            works += [_factor(rank, kernels[place], points), {"product": rank**2 * n, "spectrum": rank**3}]
+            works += [work_of_factor(rank, kernels[place], points), {"product": rank**2 * n, "spectrum": rank**3}]
         places = sorted({pair[side] for pair in lined})
         # Of many rows additive kernels are linear kernels of their factors, where these have few columns.
         thin = {place for place in places if place in own and is_additive(kernels[place])}
@@ -344,7 +326,9 @@ def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: St
         min(expected_rank(kernels[0], points, TOLERANCE)[0], n, cross_covariance.MOST_COLUMNS)
         for points, kernels in sides
     ]
-    factors = added(*(_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True)))
+    factors = added(
+        *(work_of_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True))
+    )
     # Of one side the factor is made while that of the other is there.
     bytes_ = 12.0 * n * sum(ranks)
     if statistic != "coco":
@@ -364,108 +348,6 @@ def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: St
     step = {"product": 2.0 * n * sum(ranks), "gather": 2.0 * n}
     low, high = (added(factors, added(step, times=float(steps * permutations))) for steps in LANCZOS_STEPS)
     return Step(what, lambda _: bytes_, low, high)
-
-
-class Screened(NamedTuple):
-    """A column of a screen: its rows, its kernel, and about how many columns its matrix has as a product of few."""
-
-    points: Points
-    kernel: Kernel
-    rank: float
-
-
-def by_factors(ranks: Mapping[int, float], pairs: Sequence[Pair], n: int) -> bool:
-    """Return whether pairs over the same rows go by correlations of factors: where all do, and that costs less than lags."""
-    needed = sum(ranks[a] * ranks[b] for a, b in pairs)
-    return needed <= CORRELATIONS_PER_ROW * n * len({*chain(*pairs)}) / 2
-
-
-class PairsOfRows(NamedTuple):
-    """Pairs of columns over the same n rows, which are tested together in squares, under so many orders."""
-
-    n: int
-    squares: Sequence[Sequence[Pair]]
-    orders: int
-
-
-def work_of_pairs(columns: Mapping[int, Screened], sets: Sequence[PairsOfRows]) -> Work:
-    """Return what a screen of pairs of columns takes; of very many sets of rows some stand for those next to them in size."""
-    values = {place: work_of_values([column.kernel], column.points) for place, column in columns.items()}
-    step = -(-len(sets) // SETS_LOOKED_AT)
-    some = sorted(sets, key=lambda one: one.n)[step // 2 :: step]
-    return added(*(_work_over(columns, values, one) for one in some), times=len(sets) / len(some))
-
-
-def _work_over(columns: Mapping[int, Screened], values: Mapping[int, Work], some: PairsOfRows) -> Work:
-    """Return what pairs of columns over the same rows take."""
-    n, squares, orders = some
-    entries, transformed = float(n) ** 2 / 2, shifts.transform_work(shifts.circle_length(n))
-    places = {*chain.from_iterable(chain.from_iterable(squares))}
-    ranks = {place: columns[place].rank for place in places}
-    works = [_matrix_of_screen(n, columns[place], values[place]) for place in places]
-    sorting = ENTRIES_OF_PAIR * n * math.log2(max(n, 2))
-    pair = {"call": CALLS_OF_PAIR, "entry": sorting, "fft": 2.0 * transformed * orders * n}
-    works.append(added(pair, times=float(sum(map(len, squares)))))
-    for pairs in squares:
-        if by_factors(ranks, pairs, n):
-            correlations = NEEDED * sum(ranks[a] * ranks[b] for a, b in pairs)
-            sides = sum(ranks[a] + orders * ranks[b] for a, b in pairs)
-            works.append(added({"fft": transformed, "entry": 3.0}, times=correlations * orders * n))
-            works.append(added({"fft": transformed, "gather": 3.0}, times=sides * n))
-            continue
-        left, right = ({*side} for side in zip(*pairs, strict=True))
-        matrices = len(right) * orders
-        stacked = min(len(left), matrices) >= shifts.MANY
-        line = {"entry": LINED_ENTRIES, "fft": transformed, "gather": TURNED if stacked else 0.0}
-        times = [(place, 1) for place in left] + [(place, orders) for place in right]
-        works += [added(values[place], line, times=count * entries) for place, count in times]
-        each = (
-            {"product": MULTIPLIED * len(left) * matrices}
-            if stacked
-            else {"entry": PAIRED_ENTRIES * len(pairs) * orders}
-        )
-        works.append(added(each, times=entries))
-    return added(*works, times=1.0 + COLD * min(max(math.log2(max(n, 1) / WARM_ROWS) / 4.0, 0.0), 1.0))
-
-
-def _matrix_of_screen(n: int, column: Screened, value: Work) -> Work:
-    """Return what the factor of a column, if it has one, and the invariants of its centring take."""
-    entries, rank = float(n) ** 2 / 2, column.rank
-    found = added(_factor(rank, column.kernel, column.points), times=n / len(column.points))
-    if math.isfinite(rank):
-        found = added(found, {"product": 4.0 * n * rank**2, "spectrum": rank**3})
-        if rank**3 <= CUBES_PER_ROW * n:
-            return added(found, {"product": n * rank**3 / 3, "entry": CUBED_ENTRIES * n * rank**2, "call": 10.0 * rank})
-    probes = n if n <= EXACT_TRACE_ROWS else 5 * PROBES
-    swept = added(value, {"entry": SWEPT_ENTRIES}, times=SWEEPS * entries)
-    return added(found, swept, {"product": 2.0 * probes * entries})
-
-
-def work_of_selection(n: int, candidates: int, steps: int, orders: int, rank: int = USUAL_RANK) -> Work:
-    """Return what so many steps of forward selection take, of candidates with factors of such a `rank`.
-
-    Of each candidate its effect, and its lines under all shifts, in the first; a factor and its correlations in the others.
-    """
-    value = {"product": 4.0, "exp": 1.0, "entry": 3.0}
-    effect = added(value, value, {"entry": 2 * SWEPT_ENTRIES})
-    transformed = shifts.transform_work(shifts.circle_length(n))
-    lines = added(value, {"entry": LINED_ENTRIES + PAIRED_ENTRIES, "fft": transformed}, times=float(orders))
-    first = added(added(effect, lines, times=0.75 * n**2 * candidates), {"call": 300.0 * candidates})
-    works = [first, added(effect, times=0.75 * n**2 * (steps - 1))]
-    for step in range(2, steps + 1):
-        # With each column there are more features, up to the most.
-        most = min(leftover.MOST_FEATURES, max(1.0, leftover.MOST_OF_ROWS * n), USUAL_RANK * step)
-        correlated = {"fft": NEEDED * most * rank * orders * transformed, "product": 3 * most**2, "exp": most}
-        of_one = added({"call": 300.0 + CALLS_OF_COLUMN * most, "spectrum": most**3}, added(correlated, times=float(n)))
-        works.append(added(of_one, times=candidates - step + 1.0))
-    return added(*works)
-
-
-def work_of_joint(n: int, groups: Sequence[tuple[Points, Kernel]], permutations: int) -> Work:
-    """Return what the joint test of several groups takes: half of each matrix at its relabelled places, and their product."""
-    values, others = added(*(work_of_values([kernel], points) for points, kernel in groups)), len(groups) - 1.0
-    moved = {"gather": 1.5 * others, "entry": 3.0 * others + 2.0}
-    return added(added(values, times=float(n) ** 2), added(moved, times=permutations * float(n) ** 2 / 2))
 
 
 def derived_bytes(points: Points, kernels: Sequence[Kernel]) -> float:
@@ -535,16 +417,6 @@ def shifted_bytes(n: int, first: int, second: int, orders: int, threads: int, *,
     blocks = BLOCK_SHARE * threads * ((2 + first if stacked else 3) + together + kept) * lines * circle
     spectra = (threads + UNDER_WAY) * first * together * circle
     return 8.0 * (blocks + spectra + SUMS * first * second * orders * circle)
-
-
-def held_by_stacks(rows: int, matrices: int, engine: Engine) -> float:
-    """Return the bytes that blocks of lines of many matrices take while they are under way."""
-    return STACKED_BYTES * min(HELD_ENTRIES, 128 * rows * matrices) * engine.threads
-
-
-def leftover_bytes(rows: int, orders: int) -> float:
-    """Return the bytes of the features of a regression and their decomposition, and of transforms of features."""
-    return 8.0 * rows * leftover.MOST_FEATURES * (8 + 2 * orders)
 
 
 def piece_bytes(columns: int) -> int:

@@ -22,9 +22,9 @@ from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, either, option, shown_argument, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
+from kerntest.inference.screens.work_of_screens import work_of_joint
 from kerntest.inference.sides import ORDER_STREAM, Options, Reading, Scale
 from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
-from kerntest.inference.work_of_tests import work_of_joint
 from kerntest.kernels.base import DensePairs
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
 from kerntest.report.summaries.test_summary import joint_sentence

@@ -21,9 +21,9 @@ from kerntest.inference.nulls.approximations import moments_p_value
 from kerntest.inference.nulls.moments import CentredKernel, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
+from kerntest.inference.screens.work_of_screens import TOGETHER
 from kerntest.inference.sides import Groups, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
-from kerntest.inference.work_of_tests import TOGETHER
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.passes import KernelStack
 
@@ -107,18 +107,26 @@ class Screen(RunOfTest):
         idle = isinstance(self.bandwidth, str)
         return chooser.family(kernel or self.asked, self.bandwidth, single=True, idle=idle)
 
-    def plan(self, columns: int, step: str, held: float, work: Work, most: Work | None = None) -> None:
+    def plan(
+        self,
+        columns: int,
+        step: str,
+        held: float | tuple[float, float],
+        work: Work,
+        most: Work | None = None,
+    ) -> None:
         """Tell what the rows of so many columns will take beside themselves, or refuse to."""
         if count_wanted(self.n):
             # What every pair needs, loaded before it is told what the program takes.
             import scipy.linalg  # noqa: F401, PLC0415 - small tests of other kinds load none
-        need = taken_by_rows(self.n, columns) + held
+        least, largest = held if isinstance(held, tuple) else (held, held)
+        rows = taken_by_rows(self.n, columns)
         tell(
             "hsic",
             self.n,
             columns,
             steps=(step,),
-            memory=(need, need),
+            memory=(rows + least, rows + largest),
             work=work,
             most=most,
             engine=self.engine,

@@ -40,8 +40,8 @@ from kerntest.inference.screens.many_pairs import (
     screen,
     step_down,
 )
+from kerntest.inference.screens.work_of_screens import MANY_SETS, PairsOfRows, Screened, bytes_of_pairs, work_of_pairs
 from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
-from kerntest.inference.work_of_tests import PairsOfRows, Screened, by_factors, held_by_stacks, work_of_pairs
 from kerntest.matrices.factor import MOST_COLUMNS, TOLERANCE, expected_rank
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
     # A pair before any correction, -log p under every relabelling where it is kept, and its set of rows.
     Tested: TypeAlias = tuple[PairEffect, Array | None, int]
 
-# From so many sets of rows, sets are tested side by side.
-MANY_SETS = 4
 # Of so many columns a plan looks at each, of more at some of them.
 LOOKED = 24
 # Steps of progress in one set.
@@ -181,23 +179,11 @@ def hsic_pairs(
     shared = _Pairs(data, options, threads, reading, kernel=kernel, bandwidth=bandwidth)
     target = shared.choose(target)
     usable, pairs, n = shared.columns, shared.pairs, shared.n
-    orders = orders_needed(permutations, circle_length(n))
     looked, sets = shared.looked() if count_wanted(n) else {}, shared.sets(permutations)
-    known = {place: one.rank for place, one in looked.items()}
-    factored = [by_factors(known, pairs, one.n) for one in sets for pairs in one.squares if looked]
-    # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
-    # has one matrix on its side: no stack.
-    stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
-    ranks = sorted(one.rank for one in looked.values() if math.isfinite(one.rank))
-    # Of factors that are correlated both are there in the order of the rows, transposed and transformed.
-    transformed = sum(3.0 * orders * rank for rank in ranks[-2:]) if any(factored) else 0.0
-    # Where sets are tested side by side, each has factors of its own.
-    beside = (shared.engine.threads - 1 if len(sets) >= MANY_SETS else 0) * (64 + sum(ranks[-2:]) + transformed)
     shared.plan(
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
-        8.0 * n * (kept + sum(ranks) + transformed + beside)
-        + (0.0 if all(factored) else held_by_stacks(n, stacked, shared.engine)),
+        bytes_of_pairs(looked, sets, shared.engine, target=target is not None),
         work_of_pairs(looked, sets) if looked else {},
     )
     effects = _corrected(shared.tested(progress), correction, alpha)

@@ -16,9 +16,9 @@ from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, low_rank_sums, orders_needed, shift_sums
 from kerntest.inference.screens.leftover import SHARE_LEFT, Leftover, features_of
 from kerntest.inference.screens.many_pairs import Screen, step_down
+from kerntest.inference.screens.work_of_screens import LONG_RANK, held_by_stacks, leftover_bytes, work_of_selection
 from kerntest.inference.sides import Options, Reading, Variable
 from kerntest.inference.statistic import dependence, factor, low_rank_dependence
-from kerntest.inference.work_of_tests import LONG_RANK, held_by_stacks, leftover_bytes, work_of_selection
 from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
@@ -138,7 +138,7 @@ def hsic_select(
     shared.plan(
         count + 1,
         f"{steps} of {count} columns, one after another, each step under {permutations:,} relabellings or more",
-        max(held_by_stacks(n, count, shared.engine), leftover_bytes(n, orders) if steps > 1 else 0.0),
+        max(held_by_stacks(n, count, shared.engine.threads), leftover_bytes(n, orders) if steps > 1 else 0.0),
         work_of_selection(n, count, steps, orders),
         work_of_selection(n, count, steps, orders, LONG_RANK),
     )
