@@ -12,7 +12,7 @@ from kerntest import parse_kernel
 from kerntest.engines.engine import ALONE
 from kerntest.engines.plan import UNITS
 from kerntest.errors import UndecidedError
-from kerntest.inference.relabelling.shifts import transform_work
+from kerntest.inference.relabelling.shifts import circle_length, transform_work
 from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
@@ -339,8 +339,9 @@ def test_screens_are_counted_by_their_pairs_steps_and_groups(counted):
     # Four orders of 300 rows of the three columns that come second in a pair, and one of the three that come first.
     each = transform_work(300)
     assert together == pytest.approx(each * ((3 + 3 * 4) * 300**2 / 2 + 6 * 2 * 4 * 300))
-    # Each of the three pairs with the column that has a gap has rows of its own; the others have two columns on a side.
-    assert alone - together == pytest.approx(each * (3 * 5 - 1 - 4) * 300**2 / 2)
+    # The three pairs with the column that has a gap are of the same rows; the others have two columns on a side.
+    of_gap = transform_work(circle_length(299)) * ((1 + 3 * 4) * 299**2 / 2 + 3 * 2 * 4 * 299)
+    assert alone == pytest.approx(of_gap + each * ((2 + 2 * 4) * 300**2 / 2 + 3 * 2 * 4 * 300))
     # Of many rows of few different values no lines are made.
     levels = pd.DataFrame(np.random.default_rng(0).integers(0, 5, (20_000, 4))).add_prefix("c")
     assert certain(counted("fft", lambda: kerntest.hsic_pairs(levels))) < 300 * 20_000 * transform_work(20_000)
