@@ -125,8 +125,9 @@ def missing_error(
         ways += [f"then {option('missing', 'drop')} rows that miss others"] if len(empty) < len(counts) else []
     # Leaving other columns out does not help where one that is needed has missing values too.
     elif counts.keys().isdisjoint(needed):
-        left_out = f"{option('exclude', list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
-        ways.append(f"{option('missing', 'indicator')} keeps them; {left_out}")
+        left_out = f"; {option('exclude', list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
+        others = {one.name for one in table.columns} - {*counts, *needed}
+        ways.append(f"{option('missing', 'indicator')} keeps them{left_out if others else ''}")
     hint = ", ".join(ways) or "fill them in"
     if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
         hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"

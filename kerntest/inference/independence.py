@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.engines.engine import Progress
     from kerntest.inference.exact import Statistic
+    from kerntest.inference.explain.pictures import Files
     from kerntest.inference.sides import Estimator, Judge, Method, NullMethod, Scale
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.record import Provenance
@@ -200,13 +201,16 @@ def hsic_test(
     """
     one_of("resampling", resampling, ("shifts", "random"))
     one_of("statistic", statistic, get_args(exact.Statistic))
-    usual = "permutation" if null is None else null
-    options = Options(estimator, usual, permutations, alpha, scale, seed, resampling, judge)
-    exact_only = {
+    options = Options(
+        estimator, "permutation" if null is None else null, permutations, alpha, scale, seed, resampling, judge
+    )
+    others_than = {
         option("statistic", statistic): statistic != "hsic",
         option("time-series", True): time_series,
-        option("min-lag"): min_lag is not None,
         option("resampling", "random"): resampling == "random",
+    }
+    exact_only = others_than | {
+        option("min-lag"): min_lag is not None,
         f"{option('bandwidth')} of several values": not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
         option("witness"): witness is not None,
         option("plot"): plot is not None,
@@ -220,16 +224,9 @@ def hsic_test(
     kernels = kernel_x, kernel_y
     single = options.null != "permutation" or statistic != "hsic"
     way = Way.of(method, features, exact_only, kernels=kernels, bandwidth=bandwidth, single=single, beside=beside)
-    sides: Any = {"x_columns": x_columns, "y_columns": y_columns}
-    reading = Reading(
-        columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **sides, cluster=cluster
-    )
-    others_than = {
-        option("null", null): options.null != "permutation",
-        option("statistic", statistic): statistic != "hsic",
-        option("time-series", True): time_series,
-        option("resampling", "random"): resampling == "random",
-    }
+    read: Any = {"x_columns": x_columns, "y_columns": y_columns, "cluster": cluster}
+    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv, seed=seed), **read)
+    others_than |= {option("null", null): options.null != "permutation"}
     for odd in [one for one, there in others_than.items() if there and cluster is not None]:
         said = f"{option('cluster', cluster)} says which relabellings there are, and {odd} takes others"
         raise UsageError(said, hint=f"leave out {odd}", code="usage.design")
@@ -242,11 +239,7 @@ def hsic_test(
         return product_sums.hsic_by_features(x, y, survey, independence_result, kernels=kernels, bandwidth=bandwidth)
 
     _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
-    files = None
-    if witness is not None or plot is not None:
-        from kerntest.inference.explain.pictures import Files  # noqa: PLC0415 - few need it
-
-        files = Files(witness, plot)
+    files = _files(witness, plot)
     run = exact.RunOfTest(options, threads, statistic)
     with way.tables(read_pair, x, y, reading) as groups:
         if isinstance(groups, ByFeatures):
@@ -296,11 +289,15 @@ def hsic_test(
         if statistic == "hsic"
         else spectral_verdict(test, family, statistic)
     )
+    rejects = verdict.p_value <= alpha
+    invalid = tuple(no_series(groups.tables, paired.origin, rejects=rejects)) if time_series else ()
     result = independence_result(
         run,
         verdict,
         family,
         run.provenance(groups.read, [paired.n] * 2, kernels, family.rule),
+        doubt=" These are no stationary series, and the p-value is not valid: see the warnings."
+        * bool(invalid and rejects),
         groups=groups,
         unused=[one.left_out for one in paired.arranged],
         n=paired.n,
@@ -309,17 +306,26 @@ def hsic_test(
             *groups.warnings,
             *paired.warnings,
             *(
-                no_series(groups.tables, paired.origin, rejects=verdict.p_value <= alpha)
+                invalid
                 if time_series
-                else _cluster_warnings(test, groups, paired, rejects=verdict.p_value <= alpha)
+                else _cluster_warnings(test, groups, paired, rejects=rejects)
                 if isinstance(test, ClusteredVariables)
-                else _row_warnings(groups, paired, rejects=verdict.p_value <= alpha)
+                else _row_warnings(groups, paired, rejects=rejects)
             ),
         ),
     )
     if files is not None:
         files.write_of(exact.IndependenceAnalysis(result, verdict, paired, groups))
     return result
+
+
+def _files(witness: str | PathLike[str] | None, plot: str | PathLike[str] | None) -> Files | None:
+    """Return what is to be written beside the result, if anything."""
+    if witness is None and plot is None:
+        return None
+    from kerntest.inference.explain import pictures  # noqa: PLC0415 - few need it
+
+    return pictures.Files(witness, plot)
 
 
 def _of_clusters(
@@ -364,9 +370,10 @@ def independence_result(
     n: int,
     warnings: Sequence[str],
     statistic: Statistic = "hsic",
+    doubt: str = "",
     **more: Any,
 ) -> IndependenceResult:
-    """Return the record of a test; `unused` are columns of each side."""
+    """Return the record of a test; `unused` are columns of each side, and `doubt` goes with its decision."""
     kernel_x, kernel_y = verdict.kernels
     used = [
         tuple(name for name in table.names if name not in {*one, *unseen})
@@ -382,7 +389,7 @@ def independence_result(
         provenance=provenance,
         statistic_name=statistic,
         reject=verdict.p_value <= run.options.alpha,
-        decision=independence_sentence(verdict.p_value, run.options.alpha, variable_names(used, groups)),
+        decision=independence_sentence(verdict.p_value, run.options.alpha, variable_names(used, groups)) + doubt,
         kernel=f"{kernel_x} on x, {kernel_y} on y",
         kernel_x=str(kernel_x),
         kernel_y=str(kernel_y),
@@ -492,7 +499,7 @@ def _gap(table: Table, row: int, said: str) -> DataError:
 
 def _cluster_warnings(test: ClusteredVariables, groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:
     """Return what to know of clusters: that most keep their place, follow one another on both sides, or have rows in no order of time."""
-    cluster, held_back = test.name, test.held_back()
+    cluster, held_back = test.name, test.held_back(rejects=rejects)
     told = [list(clusters_in_time(side.columns, read, cluster)) for side, read in groups.sides()]
     if rejects and all(told):
         return [*held_back, *told[0]]

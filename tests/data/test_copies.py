@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from kerntest import hsic_pairs, hsic_test, mmd_test
+from kerntest.data.diagnostics.copies import copies_of
 
 RNG = np.random.default_rng(6)
 # Places of two persons or three, by numbers that nobody would choose; the persons differ in what is not tested.
@@ -48,7 +49,7 @@ def test_copies_of_all_columns_are_told_whatever_is_tested():
     asked = {"x_columns": "left", "y_columns": "right"}
     assert "100 rows of 200 repeat another row" in said(hsic_test(table.rename_axis("n").reset_index(), **asked))[0]
     # Where nothing else is known, chance explains what columns of four values have in common.
-    assert not said(hsic_test(table[["left", "right"]], **asked))
+    assert not said(hsic_test(table[["left", "right"]].sample(frac=1.0, random_state=0), **asked))
 
 
 @pytest.mark.parametrize("options", [{"where": "age > 30"}, {"missing": "drop"}], ids=["where", "missing"])
@@ -90,6 +91,23 @@ def test_rows_of_one_case_that_other_columns_tell_apart_are_told_by_its_name():
     # A column of few values is no name of cases.
     plain = visits.drop(columns="patient")
     assert not [text for text in hsic_test(plain, x_columns="rent", y_columns="wage").warnings if "another" in text]
+
+
+def test_rows_that_are_all_there_twice_are_copies_whatever_values_they_have():
+    rng = np.random.default_rng(0)
+    some = [rng.integers(0, levels, 400).astype(float) for levels in (40, 2, 2, 3)]
+    assert copies_of(some) is None
+    twice = [np.repeat(one, 2) for one in some]
+    found = copies_of(twice)
+    assert found is not None
+    np.testing.assert_array_equal(found.group[::2], found.group[1::2])
+    # Sorted, they may be counts; of a table of counts are as many as there are.
+    order = np.lexsort(twice)
+    assert copies_of([one[order] for one in twice]) is None
+    times = rng.integers(1, 4, 400)
+    assert copies_of([np.repeat(one, times) for one in some[1:]]) is None
+    # Chance that puts equal rows side by side is no reason.
+    assert copies_of([rng.integers(0, 2, 400).astype(float) for _ in range(2)]) is None
 
 
 def test_amounts_that_are_mostly_0_beside_round_ones_are_no_copies():

@@ -250,7 +250,7 @@ def test_groups_of_one_table_are_told_of_cases_that_are_not_tested_and_of_those_
     # A few persons change sides: what is alike within them still is.
     changing = apart.assign(side=np.where((np.arange(320) < 40) & (np.arange(320) % 8 < 2), "u", apart.side))
     (text,) = [one for one in mmd_test(changing, by="side", columns="wage,hours").warnings if told in one]
-    whole = "hsic_test(data, x_columns='side', y_columns='wage,hours', cluster='person') asks the same of whole cases"
+    whole = "hsic_test(data, x_columns='side', y_columns='wage,hours', cluster='person') exchanges whole cases"
     assert text == f"{told}{whole}; strata='person' asks what differs within one case, if its rows follow no time"
     with pytest.raises(DataError, match="rows in both tables") as caught:
         mmd_test(changing, by="side", columns="wage,hours", cluster="person")
@@ -762,7 +762,7 @@ def test_strata_are_offered_only_where_the_rows_that_are_used_can_reject():
             mmd_test(rows, **asked, cluster="person")
         for told in (text, str(caught.value.hint)):
             assert ("strata='person'" in told) == offered
-            assert "asks the same of whole cases" in told
+            assert "exchanges whole cases" in told
         files = [rows[rows.side == one].drop(columns="side") for one in "uv"]
         told = [
             one for one in mmd_test(*files, columns=asked["columns"], missing="drop").warnings if "whole cases" in one

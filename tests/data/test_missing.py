@@ -196,6 +196,8 @@ def test_a_column_without_any_value_is_to_be_left_out(method):
         "missing='drop' leaves those rows out, missing='indicator' keeps them; exclude='w' leaves the column out"
     )
     assert mmd_test(x, y, method=method, exclude="none", missing="drop").n_x == 299
+    # Of one column there is nothing else to compare.
+    assert hint(columns="w") == "missing='drop' leaves those rows out, missing='indicator' keeps them"
 
 
 def test_rows_with_gaps_are_not_to_be_left_out_where_all_of_a_class_have_one():

@@ -660,6 +660,47 @@ def test_clusters_of_which_few_rows_change_the_statistic_decide_nothing():
     assert not hsic_test(repeated(6), **told | {"x_columns": "other"}).warnings
 
 
+def test_what_goes_by_places_in_clusters_is_told_where_nothing_is_found():
+    rng = np.random.default_rng(0)
+    who, place = np.repeat(np.arange(40), 4), np.tile(np.arange(4), 40)
+    # In three of forty treatment began a visit earlier.
+    late = place >= np.where(who < 3, 1, 2)
+    table = pd.DataFrame(
+        {"who": who, "phase": np.where(late, "treated", "before"), "day": 30.0 * place + rng.integers(-3, 4, 160)}
+    )
+    table["value"] = rng.normal(size=40)[who] + 2.0 * (place >= 2) + 0.3 * rng.normal(size=160)
+    told = "of how a side varies goes by the place of a row in its cluster"
+    within = "mmd_test(data, by='phase', columns='value', paired='who') compares rows"
+    found = hsic_test(table, x_columns="phase", y_columns="value", cluster="who")
+    assert not found.reject
+    assert any(told in text and within in text for text in found.warnings)
+    assert mmd_test(table, by="phase", columns="value", paired="who").reject
+    assert any(told in text for text in hsic_test(table, x_columns="day", y_columns="value", cluster="who").warnings)
+    # In no order of visits, or where something is found, there is nothing to tell.
+    drawn = table.assign(
+        phase=rng.permutation(table["phase"]), day=rng.permutation(table["day"]), late=rng.normal(size=160)
+    )
+    for x in ("phase", "day"):
+        assert not any(told in text for text in hsic_test(drawn, x_columns=x, y_columns="late", cluster="who").warnings)
+    clear = hsic_test(table.assign(copy=table["value"]), x_columns="copy", y_columns="value", cluster="who")
+    assert clear.reject
+    assert not any(told in text for text in clear.warnings)
+
+
+def test_the_share_that_goes_by_places_is_that_above_chance():
+    rng = np.random.default_rng(0)
+    units, place = np.repeat(np.arange(30), 5), np.tile(np.arange(5), 30)
+    none = np.zeros((150, 0), dtype=np.intp)
+    assert permuted_clusters.kept_by_place(units, 1.0 * place[:, None], none) == pytest.approx(1.0)
+    assert (
+        abs(np.mean([permuted_clusters.kept_by_place(units, rng.normal(size=(150, 1)), none) for _ in range(200)]))
+        < 0.01
+    )
+    half = place[:, None] / place.std() + rng.normal(size=(150, 1))
+    assert permuted_clusters.kept_by_place(units, half, none) == pytest.approx(0.5, abs=0.15)
+    assert permuted_clusters.kept_by_place(units, np.zeros((150, 0)), place[:, None]) == pytest.approx(1.0)
+
+
 def test_the_call_that_asks_of_whole_cases_keeps_the_column_of_groups():
     rng = np.random.default_rng(0)
     table = by_case(40, size=4).assign(side=rng.permutation(np.repeat([0, 1], 20))[np.arange(160) // 4])
@@ -669,7 +710,7 @@ def test_the_call_that_asks_of_whole_cases_keeps_the_column_of_groups():
         with pytest.raises(DataError, match="rows in both tables") as caught:
             mmd_test(table, by="side", exclude=exclude, cluster="who")
         excluded = f", exclude={left}" if left else ""
-        assert f"hsic_test(data, x_columns='side'{excluded}, cluster='who') asks the same" in caught.value.hint
+        assert f"hsic_test(data, x_columns='side'{excluded}, cluster='who') exchanges whole cases" in caught.value.hint
     assert hsic_test(table, x_columns="side", exclude="dose", cluster="who").n == 160
 
 

@@ -253,6 +253,26 @@ def test_numbers_of_which_most_are_alone_are_no_groups():
     with pytest.raises(UsageError, match="25 of 32 groups in 'group' have fewer than two rows") as caught:
         mmd_test(frame, by="group")
     assert "hsic_test(data, y_columns='group') tests" in caught.value.hint
+    # What the call does with gaps leaves rows.
+    frame.loc[frame.index[::2], "x0"] = np.nan
+    frame.loc[frame.index[1::2], "x1"] = np.nan
+    with pytest.raises(UsageError) as caught:
+        mmd_test(frame, by="group")
+    assert "hsic_test(data, y_columns='group', missing='indicator') tests" in caught.value.hint
+
+
+def test_pairs_without_a_common_stratum_are_left_out():
+    frame = frame_of((30, 30, 30))
+    frame["site"] = np.where(
+        frame["group"] == "c", np.arange(90) % 2 + 1, np.where(frame["group"] == "b", 0, np.arange(90) % 3)
+    )
+    found = mmd_test(frame, by="group", strata="site", **FIXED)
+    (apart,) = [pair for pair in found.pairs if pair.p_value is None]
+    assert (apart.x, apart.y) == ("b", "c")
+    assert "no value of 'site' is in both" in apart.note
+    with pytest.raises(DataError, match="no value of 'site' is in both") as caught:
+        mmd_test(frame[frame["group"] != "a"], by="group", strata="site")
+    assert caught.value.hint == "leave out strata='site'"
 
 
 def test_missing_values_of_other_columns_cost_rows():

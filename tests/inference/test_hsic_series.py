@@ -92,6 +92,10 @@ def test_of_equal_lags_the_shortest_is_the_strongest():
 def test_a_clock_is_no_stationary_series():
     years, y = np.arange(1700.0, 1900.0), lagged(200)[1]
     said = "runs in one direction like a time or a counter: that is no stationary series"
+    clocked = hsic_test(years, 0.01 * years + y, time_series=True)
+    assert clocked.reject
+    assert clocked.decision.endswith("no stationary series, and the p-value is not valid: see the warnings.")
+    assert "not valid" not in hsic_test(*lagged(200, 0), time_series=True).decision
     assert [text for text in hsic_test(years, y, time_series=True).warnings if said in text]
     assert not [text for text in hsic_test(*lagged(200), time_series=True).warnings if "stationary series, and" in text]
 

@@ -205,7 +205,7 @@ RIDGE = Manual(
         "too good. r2 is 1 for a perfect prediction and 0 for one that is no better than the mean. Intervals come "
         "from the Gaussian process of which the regression is the mean, with noise and scale estimated; how many test "
         "rows they hold says whether to believe them. The noise is one for all rows, and so nearly is the width: where "
-        "errors grow with the prediction, low ones are held too often and high ones too rarely, which a warning tells. Copies of a row stay on one side of every split and are left "
+        "errors grow with the prediction, low ones are held too often and high ones too rarely, which a warning tells. Copies of a row (unless the columns have so few values that equal rows are no wonder) stay on one side of every split and are left "
         "out together, and so are all rows of a patient, a recording or a shop if --cluster names the column that "
         "tells them apart. Effective degrees of freedom say how flexible the function is: between 1, the mean, and n.",
     },

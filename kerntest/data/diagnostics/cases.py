@@ -123,7 +123,7 @@ def ways_with_shared_cases(name: str, same: Callable[[str], str] | None, *, with
     """Return which test of two samples that share cases answers which question, if any: `within` cases where these can be strata, `instead` of an option."""
     whole = either("hsic with --x file", "hsic_test with x_columns='file'") + f" and {option('cluster', [name])}"
     whole = f"{whole}, of one file with a column 'file'," if same is None else same(name)
-    ways = [f"{whole} asks the same of whole cases"] if whole else []
+    ways = [f"{whole} exchanges whole cases"] if whole else []
     if within:
         ways.append(
             f"{option('strata', [name])}{instead} asks what differs within one case, if its rows follow no time"

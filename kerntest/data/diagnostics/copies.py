@@ -17,6 +17,8 @@ that nothing would make equal:
 * Of numbers with many values, rows that are equal in one are compared with rows in which it is next to equal: if columns
   depend on one another, these are nearly as often equal in all else. Copies are so far more often, beyond three times and
   what chance adds to that.
+* Where nearly all rows stand in stretches of as many equal ones, some of which return elsewhere, no sorting has made them
+  so, and chance would make stretches of other lengths.
 
 Columns that another column all but determines, a code beside its name, say nothing new and are not asked.
 
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 _ODD, _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 LARGEST_SHARE = 0.1
 _FAR_MORE = 5
+# Of rows that are there as often each, one after another: so many stretches of them hold this share of all, and so many return.
+FEWEST_STRETCHES, IN_STRETCHES, FEWEST_RETURNS = 20, 0.8, 5
 # What happens by chance with less than this probability is not taken for chance; its quantile of the normal distribution.
 IMPROBABLE, IMPROBABLE_Z = 1e-3, 3.0902
 # Different numbers of a column, in all and between its quartiles, from which on its rounding can be told.
@@ -149,7 +153,7 @@ def copies_of(columns: Sequence[Values], *, total: int | None = None, others: Un
     n, pairs = len(group), float(_pairs(sizes).sum())
     if not pairs:
         return None
-    if not _in_fine_column(columns, group, sizes):
+    if not _in_fine_column(columns, group, sizes) and not _in_place(group, len(sizes)):
         asked = _telling(hashed, group)
         # Columns of one value say nothing.
         if not asked or not (
@@ -372,6 +376,18 @@ def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: N
         if expected is not None and _improbable(len(np.unique(numbers[repeated])), expected):
             return True
     return False
+
+
+def _in_place(group: NDArray[np.intp], different: int) -> bool:
+    """Say whether nearly all rows stand in stretches of as many equal ones, some of which return: no order makes them so."""
+    starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+    lengths = np.diff(np.r_[starts, len(group)])
+    usual = int(np.bincount(lengths).argmax())
+    if usual < 2 or np.count_nonzero(lengths == usual) < max(FEWEST_STRETCHES, IN_STRETCHES * len(lengths)):
+        return False
+    # Two stretches of equal rows may meet.
+    regular = lengths[lengths % usual == 0].sum() >= IN_STRETCHES * len(group)
+    return bool(regular and len(lengths) - different >= FEWEST_RETURNS)
 
 
 def _most_frequent(column: Values) -> float:

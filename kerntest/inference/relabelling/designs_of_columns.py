@@ -54,9 +54,12 @@ def designed(
             here = np.isin(codes[name], _shared(codes[name], n_x))
             if not here.any():
                 said = f"no value of {asked[name]!r} is in both {' and '.join(one.name for one in used)}"
-                raise DataError(
-                    said, hint="check that they are spelt alike", code="data.design", where={"column": asked[name]}
+                hint = (
+                    f"leave out {option(name, [asked[name]])}"
+                    if same is not None
+                    else "check that they are spelt alike"
                 )
+                raise DataError(said, hint=hint, code="data.apart", where={"column": asked[name]})
             if lost := int(np.count_nonzero(kept & ~here)):
                 warnings.append(f"{counted(lost, 'row')} without a {what} in the other table ({asked[name]}) left out")
             kept &= here

@@ -38,6 +38,8 @@ FEW_CLUSTERS = 300
 # Where a side is alike in most clusters those that change the statistic have such a share of the rows at least; of less than
 # the second share a test tells that the others are not tested.
 FEWEST_MOVED, MOST_TOLD = 0.2, 0.5
+# What goes by places in clusters is told from this share of a side on; so many categories of a column are looked at.
+MOST_KEPT, LEVELS = 0.5, 20
 
 
 class Exchanged(NamedTuple):
@@ -93,6 +95,31 @@ def rows_by_size(units: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     return [order[np.repeat(sizes == size, sizes)].reshape(-1, size) for size in np.unique(sizes)]
 
 
+def kept_by_place(units: NDArray[np.intp], numeric: Array, codes: NDArray[Any]) -> float:
+    """Return which share of the variance of columns is between the places of rows in clusters of their size, above chance.
+
+    Of numbers, shape (n, columns), and of codes of categories.
+    """
+    several = [some for some in rows_by_size(units) if len(some) > 1]
+    starts = np.cumsum([0, *(some.shape[1] for some in several)])
+    rows = np.concatenate([some.ravel() for some in several])
+    places = np.concatenate(
+        [np.tile(start + np.arange(some.shape[1]), len(some)) for start, some in zip(starts, several, strict=False)]
+    )
+    if len(rows) <= starts[-1]:
+        return 0.0
+    levels = [
+        column == level for column in codes[rows].T for level in np.unique(column, return_counts=True)[0][:LEVELS]
+    ]
+    columns = np.column_stack([numeric[rows], *levels]).astype(np.float64)
+    columns -= columns.mean(axis=0)
+    means = np.column_stack([np.bincount(places, column) for column in columns.T]) / np.bincount(places)[:, None]
+    total = float(np.square(columns).sum())
+    rest = total - float(np.square(means[places]).sum())
+    # In so many means as there are places is as much of what is independent.
+    return 1.0 - rest / total * (len(rows) - 1) / (len(rows) - int(starts[-1])) if total > 0.0 else 0.0
+
+
 def _constant_within(units: NDArray[np.intp], side: NDArray[Any]) -> bool:
     """Say whether a side has one value in all rows of each cluster."""
     first = np.unique(units, return_index=True)[1][units]
@@ -135,6 +162,11 @@ class ClusteredVariables(TwoVariables):
     def _values(self) -> list[Array]:
         """The columns of both sides."""
         return [np.hstack([side.numeric, side.codes]) for side in self.points]
+
+    @property
+    def _sides(self) -> list[tuple[Array, NDArray[Any]]]:
+        """The numbers and the codes of both sides."""
+        return [(side.numeric, side.codes) for side in self.points]
 
     @cached_property
     def _exchanged(self) -> Exchanged:
@@ -210,19 +242,34 @@ class ClusteredVariables(TwoVariables):
         moved = self._exchanged
         return f"{moved.clusters:,} of {counted(len(self._sizes), 'cluster')} ({moved.rows:,} of {self.n:,} rows)"
 
-    def held_back(self) -> list[str]:
-        """Return the warning where clusters of most rows keep their place."""
+    def held_back(self, *, rejects: bool) -> list[str]:
+        """Return the warning where clusters of most rows keep their place, or, where nothing was found, change it for nearly the same."""
         if self._exchanged.rows >= MOST_TOLD * self.n:
-            return []
+            kept = (
+                0.0
+                if rejects or self._constant is not None
+                else max(kept_by_place(self.units, *one) for one in self._sides)
+            )
+            return [self._of_places(kept)] if kept >= MOST_KEPT else []
         why = (
             "a side is alike in the others"
             if self._exchanged.by_likeness
             else "too few of the others have as many rows"
         )
         told = f"{self._moved()} can change places, {why}: what depends on each other within these is not tested"
-        if within := self.within():
-            told += f"; {within} compares rows of the same cluster with each other"
-        return [told]
+        return [f"{told}{self._or_within()}"]
+
+    def _of_places(self, kept: float) -> str:
+        """Return the warning where so large a share of a side goes by the places of rows in their clusters."""
+        told = (
+            f"{min(kept, 0.99):.0%} of how a side varies goes by the place of a row in its cluster, as with visits or phases that all have in "
+            "common, and hardly changes where clusters change places: what depends on these is not tested"
+        )
+        return f"{told}{self._or_within()}"
+
+    def _or_within(self) -> str:
+        within = self.within()
+        return f"; {within} compares rows of the same cluster with each other" if within else ""
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all pairs under at least so many relabellings, in the time of random permutations or less."""

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _Told = TypeVar("_Told", SamplePair, two_sample_record.TwoSampleResult, GroupsResult)
 # Why a pair alone cannot be tested while others can.
-UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left"}
+UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left", "data.apart"}
 UNTESTABLE |= {"undecided.degenerate_kernel", "undecided.floor"}
 # Different warnings of pairs that are told; each pair has its own in the record.
 WARNINGS_TOLD = 4

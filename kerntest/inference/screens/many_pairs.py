@@ -19,7 +19,7 @@ from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
 from kerntest.inference.nulls.approximations import moments_p_value
 from kerntest.inference.nulls.moments import CentredKernel, low_rank_invariants, permutation_moments
-from kerntest.inference.nulls.permutation import scores, tie_tolerance
+from kerntest.inference.nulls.permutation import scores_among_others, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.screens.work_of_screens import TOGETHER
 from kerntest.inference.sides import Groups, pair_up, read_one
@@ -230,7 +230,7 @@ def screen(
                 "p_permutation": float(np.mean(sums >= sums[0] - tolerance)),
                 "permutations": len(sums),
             }
-            found[index] = record, scores(sums[None], np.array([tolerance]))[0][0] if keep else None
+            found[index] = record, scores_among_others(sums[None], np.array([tolerance]))[0] if keep else None
         told(steps - len(pairs) + len(found), steps)
     return [found[index] for index in range(len(pairs))]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.missing import MissingPolicy
     from kerntest.data.table import Column, Table
     from kerntest.inference.sides import Reading
 
@@ -159,9 +160,11 @@ class _Ways(NamedTuple):
             return f"name a column in {option('by')} whose values occur in many rows{example}"
         reading, design = self.reading, self.reading.design
         apart = [name for name in (design["paired"], design["strata"]) if name not in {None, self.by}]
+        present = complete_rows(self.table.select([*self.others, self.by])).any()
+        way: MissingPolicy = "drop" if present else "indicator"
         call = call_of(
             "hsic",
-            replace(reading, missing="drop" if reading.missing == "error" and self.gaps else reading.missing),
+            replace(reading, missing=way if reading.missing == "error" and self.gaps else reading.missing),
             self.source,
             x=None if reading.columns is None else list(self.others),
             y=[self.by],

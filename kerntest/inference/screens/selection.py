@@ -12,7 +12,7 @@ from kerntest.data.diagnostics.dependent_rows import pair_warnings
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import one_blas_thread
 from kerntest.errors import counted, either, option, telling, whole_number
-from kerntest.inference.nulls.permutation import scores, tie_tolerance
+from kerntest.inference.nulls.permutation import scores_among_others, tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, cyclic_orders, low_rank_sums, orders_needed, shift_sums
 from kerntest.inference.screens.leftover import SHARE_LEFT, Leftover, features_of
 from kerntest.inference.screens.many_pairs import Screen, step_down
@@ -242,7 +242,7 @@ class _Selection:
             stack = KernelStack(alone, self.places, self.circle, hollow=True, centred_by_rows=True)
             sums.append(shift_sums(goal, stack, engine=self.engine).centred()[0].reshape(len(alone), -1))
         values = np.concatenate(sums)
-        return effects, rounding, step_down(scores(values, np.full(len(values), self.tolerance))[0]).tolist()
+        return effects, rounding, step_down(scores_among_others(values, np.full(len(values), self.tolerance))).tolist()
 
     def _each(self, columns: Sequence[int]) -> list[tuple[Points, Kernel]]:
         """Return every one of some columns alone, and its kernel."""
@@ -275,4 +275,4 @@ class _Selection:
         if rest.lengths.sum() <= SHARE_LEFT * own.lengths.sum():
             # Less than the features left out.
             return np.zeros(len(left)), np.zeros(len(left)), [1.0] * len(left)
-        return told, EQUAL * told, step_down(scores(np.array(values), np.array(tolerances))[0]).tolist()
+        return told, EQUAL * told, step_down(scores_among_others(np.array(values), np.array(tolerances))).tolist()

@@ -406,7 +406,9 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
     tested = [pair for pair in result.pairs if pair.p_value is not None]
     untested = [pair for pair in result.pairs if pair.p_value is None]
     shown, found = tested[:PAIRS_SHOWN], [pair for pair in tested if pair.reject]
-    missed = [pair for pair in found if _missed(pair, result.alpha / max(len(tested), 1))]
+    corrected = result.correction != "none" and len(tested) > 1
+    missed = [pair for pair in found if _missed(pair, result.alpha / (len(tested) if corrected else 1))]
+    level = f"not significant{', corrected for all tests,' * corrected}"
     exact = any(pair.p_step_down is not None for pair in shown)
     # A target comes second.
     names = ("x", "y") if result.target is None else ("column",)
@@ -432,9 +434,7 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
         "p: corrected for all tests; p perm.: over relabellings of this pair alone": not twice,
         f"p exact: corrected over relabellings that all tests share{'; without correction each is the same' * twice}": exact,
         f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number": True,
-        f"r, rho and tau are below {FAINT} and not significant in {which} marked: they miss the dependence": bool(
-            missed
-        ),
+        f"r, rho and tau are below {FAINT} and {level} in {which} marked: they miss the dependence": bool(missed),
     }
     reasons = [
         f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or 'no reason given')}"
