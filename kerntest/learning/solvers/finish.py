@@ -112,7 +112,7 @@ class Finish:
             best = found if better or best is None else best
             if idle > IDLE:
                 break
-            # Rows that violate their margins join; if there are none, the systems were not exact enough.
+            # Rows that violate their margins join; if there are none, the systems were not exact enough, or coefficients settle still.
             slack = problem.slack(f, found.intercept)
             a = problem.signs * beta
             upper, width = a >= problem.costs, 0.0
@@ -125,7 +125,7 @@ class Finish:
                 wrong[working] = -np.inf
                 most = min(2 * count + JOIN, len(wrong) - len(rows))
                 working[np.argpartition(-wrong, most - 1)[:most]] = True
-            else:
+            elif origin is None:
                 self.refinements, self.violation = self.refinements + REFINEMENTS, 0.1 * self.violation
                 self.share = max(0.1 * self.share, RIDGE_SHARE)
         return best or self._certified(beta, self.matrix.outputs(beta), guess.method + ", unfinished")
