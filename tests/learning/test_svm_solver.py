@@ -234,6 +234,23 @@ def test_turns_about_the_last_coefficients_go_ahead_of_these(monkeypatch):
     assert checked(gaussian(X, 0.02), classification(y, 100.0)).iterations < 70
 
 
+def test_while_coefficients_settle_systems_stay_as_exact_as_they_are(monkeypatch):
+    """A violation below rounding cannot be reached: the ridge about the last coefficients grew, and they hardly moved."""
+    asked, turn = [], finish.Finish._turn
+
+    def spied(self, *args, **options):
+        asked.append(self.violation)
+        return turn(self, *args, **options)
+
+    monkeypatch.setattr(finish.Finish, "_turn", spied)
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(1500, 2)), np.where(rng.random(1500) < 0.3, 1.0, -1.0)
+    found = solve_hinge(gaussian(x, 2.0), classification(y, 10.0))
+    assert found.converged
+    assert len(asked) > 3
+    assert min(asked) >= 1e-9
+
+
 def test_where_there_is_no_room_for_all_that_may_be_free_the_rows_about_the_margin_are_solved_for():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(2000, 20)), np.where(rng.random(2000) < 0.3, 1.0, -1.0)
