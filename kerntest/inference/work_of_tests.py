@@ -219,8 +219,12 @@ def _blocks(
             tried = max(ranks[0], factor.MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
             tried = tried / len(terms(kernel)) if math.isfinite(ranks[0]) else float(factor.FIRST_COLUMNS)
             columns = widest.setdefault(name, [0.0, 0.0])
-            columns[end] = max(columns[end], tried)
+            # A sum may end before all of its terms are made.
+            columns[end] = max(columns[end], tried * (0.5 if not end and len(terms(kernel)) > 1 else 1.0))
     for works, whole in zip(ends, tiled, strict=True):
+        if designed is not None and len(whole) > len(kernels) // 2:
+            # The matrix of the clearest kernel, and its square, times both samples of every stratum.
+            works.append({"product": 4.0 * n**2 * (int(designed.strata.max()) + 1)})
         summed = SUMMED_ENTRIES + (0.0 if designed is None or designed.even else UNEVEN_ENTRIES)
         values = added(work_of_values(whole, points, halved=True), {"entry": summed * len(whole)})
         works.append(added(values, times=n**2 / 2))

@@ -244,9 +244,13 @@ def expected_rank(kernel: Kernel, points: Points, tolerance: float, most: float 
     if isinstance(kernel, OnColumns):
         return expected_rank(kernel.kernel, points.select(kernel.columns), tolerance, most)
     if (every := terms(kernel)) != (kernel,):
-        some = every[:: max(1, len(every) // 3)]
-        ranks = [expected_rank(term, points, tolerance, most) for term in some]
-        least, most_ = (len(every) / len(some) * sum(ends) for ends in zip(*ranks, strict=True))
+        # Those of few different values are known; of the others a few tell.
+        known = [isinstance(one, OnColumns) and few_different(points.select(one.columns)) is not None for one in every]
+        others = [term for term, one in zip(every, known, strict=True) if not one]
+        some = others[:: max(1, len(others) // 3)]
+        ranks = [(1.0, expected_rank(term, points, tolerance, most)) for term, one in zip(every, known, strict=True) if one]
+        ranks += [(len(others) / len(some), expected_rank(term, points, tolerance, most)) for term in some]
+        least, most_ = (sum(times * ends[end] for times, ends in ranks) for end in (0, 1))
         return least, most_
     if not kernel.positive_definite or (most is None and len(points) <= FEW_ROWS):
         return math.inf, math.inf
