@@ -312,6 +312,7 @@ class MonteCarloError(NamedTuple):
     p_value: float
     blocks: float = 0.0
     variance: BlockVariance | None = None
+    of_family: bool = False
 
     def __call__(self, relabellings: int) -> float:
         """Return the standard error."""
@@ -325,6 +326,7 @@ def monte_carlo_error(p: float, relabelled: Relabelled, family: Family, how: Jud
     used = sums.shape[1]
     if variance is None or not 0.0 < p < 1.0 or not (added := variance(used)):
         return MonteCarloError(p)
+    several = len(family.members) > 1
     from statistics import NormalDist  # noqa: PLC0415 - 3 ms that only this needs
 
     z = NormalDist().inv_cdf(p)
@@ -342,7 +344,7 @@ def monte_carlo_error(p: float, relabelled: Relabelled, family: Family, how: Jud
         found = float(np.var(alone, ddof=1)) / orders
         together = (EXPECTED * expected + (orders - 1) * found) / (EXPECTED + orders - 1)
         blocks = max(0.0, together - p * (1.0 - p) / used) / added
-    return MonteCarloError(p, blocks, variance)
+    return MonteCarloError(p, blocks, variance, several)
 
 
 def relabelling_warning(
@@ -372,7 +374,8 @@ def relabelling_warning(
     while enough < most and 2.0 * error(enough) >= distance:
         enough = _round_number_above(enough)
     warning = (
-        f"alpha = {alpha:g} lies within two Monte-Carlo standard errors ({now:.2g} each) of the p-value, so that other "
+        f"alpha = {alpha:g} lies within two Monte-Carlo standard errors (about {now:.2g} each"
+        f"{', at times twice that, as kernels are judged together' * error.of_family}) of the p-value, so that other "
         "relabellings might decide otherwise"
     )
     if error(enough) > HARDLY * now:

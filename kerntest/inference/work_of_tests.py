@@ -222,9 +222,9 @@ def _blocks(
             # A sum may end before all of its terms are made.
             columns[end] = max(columns[end], tried * (0.5 if not end and len(terms(kernel)) > 1 else 1.0))
     for works, whole in zip(ends, tiled, strict=True):
-        if designed is not None and len(whole) > len(kernels) // 2:
-            # The matrix of the clearest kernel, and its square, times both samples of every stratum.
-            works.append({"product": 4.0 * n**2 * (int(designed.strata.max()) + 1)})
+        # The matrix of the clearest kernel, and its square, times both samples of every stratum.
+        strata = 0 if designed is None or 2 * len(whole) <= len(kernels) else int(designed.strata.max()) + 1
+        works.append({"product": 4.0 * n**2 * strata})
         summed = SUMMED_ENTRIES + (0.0 if designed is None or designed.even else UNEVEN_ENTRIES)
         values = added(work_of_values(whole, points, halved=True), {"entry": summed * len(whole)})
         works.append(added(values, times=n**2 / 2))

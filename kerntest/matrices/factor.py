@@ -248,7 +248,9 @@ def expected_rank(kernel: Kernel, points: Points, tolerance: float, most: float 
         known = [isinstance(one, OnColumns) and few_different(points.select(one.columns)) is not None for one in every]
         others = [term for term, one in zip(every, known, strict=True) if not one]
         some = others[:: max(1, len(others) // 3)]
-        ranks = [(1.0, expected_rank(term, points, tolerance, most)) for term, one in zip(every, known, strict=True) if one]
+        ranks = [
+            (1.0, expected_rank(term, points, tolerance, most)) for term, one in zip(every, known, strict=True) if one
+        ]
         ranks += [(len(others) / len(some), expected_rank(term, points, tolerance, most)) for term in some]
         least, most_ = (sum(times * ends[end] for times, ends in ranks) for end in (0, 1))
         return least, most_

@@ -356,7 +356,7 @@ def test_periods_of_one_series_are_told_by_the_order_of_the_whole():
     rising = np.cumsum(1.0 + 0.2 * np.random.default_rng(9).normal(size=60))
     found = mmd_test(level.assign(level=rising + 30.0 * level.odd), by="odd", columns="level")
     (text,) = [one for one in found.warnings if "neighbouring rows are alike" in one]
-    assert "column 'stretch': hsic_test(data, x_columns='odd', y_columns='level', cluster='stretch')" in text
+    assert "hsic_test(data, x_columns='odd', y_columns='level', time_series=True) tests two series" in text
 
 
 def test_groups_of_a_series_that_nothing_dates_are_told_where_their_rows_stand_together():

@@ -51,6 +51,7 @@ OTHERS = 0.3
 # So many relabellings of cases can reject.
 FEWEST_WAYS = 20
 # What a column of cases is called, as a word of its name.
+KINDS = re.compile(r"(?:class|type|group|kind|status|category|gender|sex|age)$")
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
     r"|subj|subject|patient|participant|respondent|individual|animal|household)(?:$|[^a-z])"
@@ -304,7 +305,8 @@ def _in_order(column: Column) -> bool:
 
 def is_called_so(name: str) -> bool:
     """Say whether a name is that of a column of cases: id, Subject, patient_id."""
-    return CALLED.search(CAMEL.sub("_", name).lower()) is not None
+    plain = CAMEL.sub("_", name).lower()
+    return CALLED.search(plain) is not None and KINDS.search(plain) is None
 
 
 def says_time(name: str) -> bool:

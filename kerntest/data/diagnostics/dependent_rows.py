@@ -127,8 +127,15 @@ def _rows_of_series(
                 (f", as {longer_than_steps(one)} of {one.name!r}," for one in dates),
                 ", differently in each file," * (same is None),
             )
-            way = (same("stretch") if same is not None and short else "") or option("cluster", ["stretch"])
-            way_out = f"number stretches of rows{such} in a column 'stretch': {way} relabels them together"
+            way_out = f"number stretches of rows{such} in a column 'stretch': {option('cluster', ['stretch'])} relabels them together"
+            if same is not None and short and (call := same("stretch")):
+                # Stretches of groups that change from row to row follow one another as rows do.
+                clock = {one.name for _, of, _ in in_order for one in in_time(of)}
+                clocks = [name for name in tables[0].names if name in clock]
+                asked = [option("exclude", clocks)] * bool(clocks) + [option("time-series", True)]
+                way_out = (
+                    f"{call.replace(option('cluster', ['stretch']), either(' ', ', ').join(asked))} tests two series"
+                )
             where = f" of {listed([one for _, one in alike])}"
             yield series_warning(list(dict.fromkeys(name for name, _ in alike)), way_out, where)
 
