@@ -58,7 +58,7 @@ LABELS, LABELS_OF_KERNEL, CELLS = 4.0, 2.0, 8.0
 TILE_BYTES = 2**24
 # So many more tiles are held where values are products of those of numbers and of categories.
 FACTORS_OF_TILE = 4
-# The same of entries between circles; and transforms in two dimensions, and steps over the entries of those of a pair.
+# Bytes for each entry between circles; and transforms in two dimensions, and steps over the entries of those of a pair.
 CIRCLED_BYTES, CIRCLED, ENTRIES_OF_CIRCLE = 40.0, 4.0, 6.0
 # The same of the matrix of a sample.
 SAMPLE_BYTES = 24.0

@@ -50,7 +50,7 @@ UNLIKELY, STAYING, ALL_STAY, ALIKE_APART, MOSTLY = 0.1, 0.15, 0.95, 0.9, 0.6
 OTHERS = 0.3
 # So many relabellings of cases can reject.
 FEWEST_WAYS = 20
-# What a column of cases is called, as a word of its name.
+# What a column of cases is called, as a word of its name; and how names of columns that tell of cases end.
 KINDS = re.compile(r"(?:class|type|group|kind|status|category|gender|sex|age)$")
 CALLED = re.compile(
     r"(?:^|[^a-z])(?:(?:sub|subj|subject|patient|person|participant|respondent|individual|animal|household|study|case)?_?id"
