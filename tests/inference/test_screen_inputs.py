@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from kerntest import hsic_pairs
+from kerntest.errors import DataError
 
 
 def frame_of(n=40, columns="abcd", seed=0):
@@ -142,3 +143,12 @@ def test_series_are_warned_of():
     assert not hsic_pairs(walks, permutations=20, alpha=1e-30).warnings
     # One alone depends on nothing that runs along with it.
     assert not hsic_pairs(walks[["a"]].assign(d=frame_of(200)["d"]), permutations=20).warnings
+
+
+def test_a_table_of_words_says_how_they_are_read_as_columns(tmp_path):
+    path = tmp_path / "words.csv"
+    path.write_text("Chins Situps Jumps\n" + "\n".join(f"{k} {k * k} {7 * k % 20}" for k in range(20)))
+    with pytest.raises(DataError, match="fewer than two columns") as refused:
+        hsic_pairs(path)
+    assert refused.value.hint.endswith("delimiter='space' reads its words as 3 columns")
+    assert len(hsic_pairs(path, delimiter="space").columns) == 3

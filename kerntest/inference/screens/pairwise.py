@@ -282,9 +282,11 @@ class _Pairs(Screen):
         )
         self.pairs = sorted({(a, b) if target is not None or a < b else (b, a) for a, b in pairs})
         if not self.pairs:
+            # How a table of one column was read says what it may be.
+            read = self.table.warnings[0] if len(self.table.names) == 1 and self.table.warnings else None
             raise DataError(
                 f"fewer than two columns of {name} are left to test: {'; '.join(told.values()) or 'it has one'}",
-                hint="a column must hold at least two different values, and not one per row",
+                hint=read or "a column must hold at least two different values, and not one per row",
                 code="data.no_columns",
                 where={"file": name},
             )
