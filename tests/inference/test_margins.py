@@ -195,7 +195,7 @@ def test_near_0_there_is_no_interval_and_the_report_says_so():
             for one in (("lower", "upper") if name == "MMD" else ("effect_size_lower", "effect_size_upper"))
         ]
         assert ends[0] < getattr(interval, field) < ends[1]
-        assert f"{name} {ends[0]:.4g} to {ends[1]:.4g}" in told
+        assert f"{name} {getattr(interval, field):.4g} ({ends[0]:.4g} to {ends[1]:.4g})" in told
     assert "interval 95 %, of another kernel than above: MMD" in told
     # A margin has its own bounds, which hold there too.
     assert "none: MMD" not in str(mmd_test(x, y, margin=0.1))

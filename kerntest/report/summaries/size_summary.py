@@ -29,12 +29,15 @@ def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tu
         errors = interval.standard_errors
         why = "has no standard error" if errors is None else f"is {number(errors, 2)} standard errors, and it takes 4"
         return labelled("interval", [f"none: {under}MMD^2 {why}; the p-value holds without one"])
-    ends = f"MMD {number(interval.lower)} to {number(interval.upper)}"
-    sizes = f"effect size {number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
-    # The numbers above, of another kernel, need not lie between its ends.
-    level = f"{percent(interval.level)}{'' if same else ', of another kernel than above'}"
+    ends = f"{number(interval.lower)} to {number(interval.upper)}"
+    sizes = f"{number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
+    level = percent(interval.level)
+    if not same:
+        # The numbers above need not lie between its ends.
+        level = f"{level}, of another kernel than above"
+        ends, sizes = f"{number(interval.mmd)} ({ends})", f"{number(interval.effect_size)} ({sizes})"
     other = [] if same else [f"under {visible(shortened_kernel(interval.kernel))}, chosen beforehand"]
-    return labelled("interval", [f"{level}: {ends}, {sizes}", *other])
+    return labelled("interval", [f"{level}: MMD {ends}, effect size {sizes}", *other])
 
 
 def _under(kernel: str, other: str, found: str) -> list[str]:
