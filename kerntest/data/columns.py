@@ -474,7 +474,7 @@ def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, const
         if abs(value) >= EXACT_INTEGERS:
             reason += f" to the 16 digits of a number ({option('categorical')} takes every digit)"
     elif kind == "text" and identifies_rows(n_levels, n_rows):
-        reason = f"has {n_levels:,} different values in {n_rows:,} rows: it identifies rows"
+        reason = f"has {min(n_levels, n_rows):,} different values in {n_rows:,} rows: it identifies rows"
     return _left_out(name, reason) if reason else None
 
 

@@ -285,7 +285,7 @@ def hsic_test(
     )
     test = replace(test, points=points, engine=run.engine)
     verdict = (
-        verdict_of(test, family, chain.from_iterable(map(lone_values, groups.tables)))
+        _as_exact(verdict_of(test, family, chain.from_iterable(map(lone_values, groups.tables))), test)
         if statistic == "hsic"
         else spectral_verdict(test, family, statistic)
     )
@@ -317,6 +317,12 @@ def hsic_test(
     if files is not None:
         files.write_of(exact.IndependenceAnalysis(result, verdict, paired, groups))
     return result
+
+
+def _as_exact(verdict: Verdict, test: TwoVariables) -> Verdict:
+    """Return a verdict that is approximate where clusters are no longer what they were once they are relabelled."""
+    exact_ = verdict.null.exact and not (isinstance(test, ClusteredVariables) and test.uneven)
+    return verdict._replace(null=replace(verdict.null, exact=exact_))
 
 
 def _files(witness: str | PathLike[str] | None, plot: str | PathLike[str] | None) -> Files | None:
@@ -499,7 +505,7 @@ def _gap(table: Table, row: int, said: str) -> DataError:
 
 def _cluster_warnings(test: ClusteredVariables, groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:
     """Return what to know of clusters: that most keep their place, follow one another on both sides, or have rows in no order of time."""
-    cluster, held_back = test.name, test.held_back(rejects=rejects)
+    cluster, held_back = test.name, [*test.told_of_uneven(), *test.held_back(rejects=rejects)]
     told = [list(clusters_in_time(side.columns, read, cluster)) for side, read in groups.sides()]
     if rejects and all(told):
         return [*held_back, *told[0]]

@@ -843,3 +843,18 @@ def test_cases_with_more_rows_on_one_side_are_compared_by_their_means():
         found += mmd_test(x, y, paired="c", seed=seed, permutations=100).reject
     assert max(rejected) <= 8
     assert found >= 30
+
+
+def test_clusters_with_more_rows_in_one_group_are_told_by_hsic_too():
+    rng = np.random.default_rng(0)
+    sizes = np.r_[np.full(6, 30), np.full(90, 2)]
+    who, group = np.repeat(np.arange(96), sizes), np.repeat(np.r_[np.full(6, "a"), np.full(90, "b")], sizes)
+    table = pd.DataFrame({"who": who, "group": group, "y": rng.normal(size=96)[who] + 0.1 * rng.normal(size=360)})
+    told = "clusters of 'who' have more rows the larger a side is"
+    found = hsic_test(table, x_columns="group", y_columns="y", cluster="who")
+    assert not found.null.exact
+    assert any(told in text and "mmd_test with by=" in text for text in found.warnings)
+    mixed = table.assign(group=rng.permutation(np.repeat(["a", "b"], 48))[who])
+    even = hsic_test(mixed, x_columns="group", y_columns="y", cluster="who")
+    assert even.null.exact
+    assert not any(told in text for text in even.warnings)

@@ -114,6 +114,18 @@ def test_a_delay_among_the_shifts_of_the_null_is_told():
     assert told[0].endswith("it takes a longer series to keep it out of the null")
 
 
+def test_a_walk_with_noise_is_told_by_its_earlier_steps():
+    """Noise on a random walk makes its steps turn back, so that without them it looks as if it came back itself."""
+    rng = np.random.default_rng(0)
+    walks = np.cumsum(rng.normal(size=(20, 2, 400)), axis=2)
+    noisy = walks + 1.5 * rng.normal(size=walks.shape)
+    told = "wander like random walks"
+    found = [hsic_test(*some, time_series=True, alpha=0.999, **GAUSSIANS) for some in noisy]
+    assert sum(any(told in text for text in one.warnings) for one in found) >= 10
+    for some in autoregressive(rng, 400, 0.5), rng.normal(size=(2, 400)):
+        assert not any(told in text for text in hsic_test(*some, time_series=True, alpha=0.999, **GAUSSIANS).warnings)
+
+
 def test_shorter_shifts_that_decide_are_told():
     """Independent series with a long memory are found dependent too often, but not with every shift in the null."""
     found = []

@@ -226,3 +226,19 @@ def test_intervals_below_0_of_what_never_is_are_told(fraction):
     grows = train_ridge(pd.DataFrame({"x": x, "y": x**3 * (1.05 + noise)}), "y", test_fraction=fraction).warnings
     assert [one for one in grows if "errors of one size" in one]
     assert not [one for one in grows if "below 0" in one]
+
+
+def test_intervals_do_not_hang_on_the_unit_of_weights():
+    rng = np.random.default_rng(0)
+    x, new = rng.uniform(-3, 3, (200, 1)), rng.uniform(-3, 3, (50, 1))
+    y, weights = np.sin(x[:, 0]) + 0.3 * rng.normal(size=200), rng.uniform(1, 3, 200)
+    fits = [
+        KernelRidge(kernel="gaussian", bandwidth=1.0).fit(x, y, sample_weight=unit * weights)
+        for unit in (1e-3, 1.0, 1e3)
+    ]
+    deviations = [fit.predict(new, return_std=True)[1] for fit in fits]
+    for fit, found in zip(fits, deviations, strict=True):
+        assert_close(fit.noise_, fits[1].noise_, condition=1e6)
+        assert_close(found, deviations[1], condition=1e6)
+    constant = KernelRidge(kernel="gaussian", bandwidth=1.0).fit(x, y, sample_weight=np.full(200, 7.0))
+    assert_close(constant.noise_, KernelRidge(kernel="gaussian", bandwidth=1.0).fit(x, y).noise_, condition=1e6)

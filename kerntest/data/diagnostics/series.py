@@ -170,15 +170,32 @@ def no_series(tables: Sequence[Table], rows: NDArray[np.intp], *, rejects: bool)
 
 
 def _dickey_fuller(values: NDArray[np.float64]) -> float:
-    """Return the t statistic of the slope of the steps on the values they start from, with an intercept (1979)."""
-    before, steps = values[:-1] - values[:-1].mean(), np.diff(values)
-    size = float(before @ before)
-    if size == 0.0 or len(before) < FEWEST_ROWS_IN_SERIES:
+    """Return the t statistic of the slope of the steps on the values they start from, with an intercept and earlier steps.
+
+    As many of these as Akaike's criterion chooses (Said and Dickey 1984; at most 12 (n / 100)^(1/4), Schwert 1989).
+    """
+    steps = np.diff(values)
+    most = min(int(12.0 * (len(values) / 100.0) ** 0.25), len(steps) // 10)
+    if len(steps) < FEWEST_ROWS_IN_SERIES or steps.std() == 0.0:
         return -math.inf
-    slope = float(before @ steps) / size
-    rest = steps - steps.mean() - slope * before
-    error = math.sqrt(float(rest @ rest) / (len(before) - 2) / size)
-    return slope / error if error > 0 else -math.inf
+    earlier = [steps[most - lag : len(steps) - lag] for lag in range(1, most + 1)]
+    columns = np.column_stack([values[most:-1], *earlier, steps[most:]])
+    columns -= columns.mean(axis=0)
+    columns /= np.maximum(columns.std(axis=0), np.finfo(np.float64).tiny)
+    n, products = len(columns), columns.T @ columns
+    best, found = math.inf, -math.inf
+    for count in range(1, most + 2):
+        try:
+            inverse = np.linalg.inv(products[:count, :count])
+        except np.linalg.LinAlgError:
+            break
+        slopes = inverse @ products[:count, -1]
+        rest = float(products[-1, -1] - slopes @ products[:count, -1])
+        if rest <= 0.0 or inverse[0, 0] <= 0.0:
+            break
+        if (criterion := n * math.log(rest) + 2.0 * count) < best:
+            best, found = criterion, float(slopes[0]) / math.sqrt(rest / (n - count - 1) * float(inverse[0, 0]))
+    return found
 
 
 def in_time(table: Table) -> list[Column]:

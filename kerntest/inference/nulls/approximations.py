@@ -31,6 +31,8 @@ KURTOSIS_RELABELLINGS = 5000
 GAMMA_ROWS = 6
 # Below this skewness the distribution is a Gaussian to more digits than a tail needs.
 NEARLY_GAUSSIAN = 1e-4
+# And beyond this it is of few outcomes.
+MOST_SKEWED = 5.0
 # The smallest p-value that is told: none is 0.
 SMALLEST = sys.float_info.min
 # Stands for the distance of two roots that are equal, times c2.
@@ -100,7 +102,8 @@ def three_moments(pair: MatrixPair) -> Tail:
     """Pearson III through the exact mean, variance and skewness of the permutation distribution."""
     (a, exact_a), (b, exact_b) = (one.invariants() for one in pair.matrices)
     moments = _varying(pair, a, b)
-    return Tail(moments_p_value(pair.value, moments), moments, "exact" if exact_a and exact_b else "stochastic")
+    p_value = bounded(moments_p_value(pair.value, moments), pair.value, moments)
+    return Tail(p_value, moments, "exact" if exact_a and exact_b else "stochastic")
 
 
 def moments_p_value(value: float, moments: Moments) -> float:
@@ -109,13 +112,24 @@ def moments_p_value(value: float, moments: Moments) -> float:
     return float(upper_tail(z, moments.skewness))
 
 
+def bounded(p_value: float, value: float, moments: Moments) -> float:
+    """Return a p-value, and no less than 1 / (1 + z^2) where the skewness is beyond that of sums of squares, 2 sqrt(2).
+
+    Few outcomes, as of columns that are nearly constant, are most of such a distribution, and no curve: the bound of Cantelli
+    (1928) holds for all of them.
+    """
+    z = max((value - moments.mean) / moments.standard_deviation, 0.0)
+    return max(p_value, 1.0 / (1.0 + z * z)) if moments.skewness > MOST_SKEWED else p_value
+
+
 def four_moments(pair: MatrixPair) -> Tail:
     """Fit a curve of Pearson's system to these three and the kurtosis of some thousand relabellings."""
     tail = three_moments(pair)
     moments, sums = tail.moments, pair.relabelled(KURTOSIS_RELABELLINGS)
     kurtosis = float(np.mean((sums - sums.mean()) ** 4) / sums.var() ** 2)
     z = (pair.value - moments.mean) / moments.standard_deviation
-    return Tail(pearson_tail(z, moments.skewness, kurtosis), moments, tail.trace, len(sums), kurtosis)
+    p_value = bounded(pearson_tail(z, moments.skewness, kurtosis), pair.value, moments)
+    return Tail(p_value, moments, tail.trace, len(sums), kurtosis)
 
 
 def gretton_gamma(pair: MatrixPair) -> Tail:

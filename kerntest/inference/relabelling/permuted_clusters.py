@@ -17,6 +17,7 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, counted, either, option
 from kerntest.inference.relabelling.circles import Circles, Entries, centring_of, circle_sums, on_circles, usual_orders
+from kerntest.inference.relabelling.designs import UNEVEN
 from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables, pairs_of
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import ORDER_STREAM, Resampling
@@ -146,7 +147,10 @@ class ClusteredVariables(TwoVariables):
         """Return the test by cyclic shifts of clusters where they are of one size, and matrices of their sums would be more."""
         sizes = self._sizes
         shifted = (sizes == sizes[0]).all() and (self._constant is None or len(sizes) > FEW_CLUSTERS)
-        return replace(self, options=replace(self.options, resampling="shifts" if shifted else "random"))
+        resampling: Resampling = "shifts" if shifted else "random"
+        # Together kernels tell larger clusters from what they are relabelled to, one by one less.
+        how = "smallest" if self.uneven else self.options.judge
+        return replace(self, options=replace(self.options, resampling=resampling, judge=how))
 
     @cached_property
     def _sizes(self) -> NDArray[np.intp]:
@@ -172,6 +176,19 @@ class ClusteredVariables(TwoVariables):
     def _exchanged(self) -> Exchanged:
         """Which clusters may change places."""
         return Exchanged.of(self.units, self._values)
+
+    @cached_property
+    def uneven(self) -> bool:
+        """Whether clusters have more rows, or fewer, where the side that moves between them is larger, as in `Design.uneven`."""
+        if self._constant is None or (self._sizes == self._sizes[0]).all():
+            return False
+        first, side = np.unique(self.units, return_index=True)[1], self.points[self._constant]
+        codes = [
+            one == level for one in side.codes[first].T for level in np.unique(one, return_counts=True)[0][:LEVELS]
+        ]
+        columns = np.column_stack([side.numeric[first], *codes]).astype(np.float64)
+        products = (columns - columns.mean(axis=0)) * (self._sizes - self._sizes.mean())[:, None]
+        return bool((np.square(products.sum(axis=0)) > UNEVEN * np.square(products).sum(axis=0)).any())
 
     @property
     def circle(self) -> int:
@@ -241,6 +258,17 @@ class ClusteredVariables(TwoVariables):
     def _moved(self) -> str:
         moved = self._exchanged
         return f"{moved.clusters:,} of {counted(len(self._sizes), 'cluster')} ({moved.rows:,} of {self.n:,} rows)"
+
+    def told_of_uneven(self) -> list[str]:
+        """Return the warning of clusters that have more rows where a side is larger."""
+        if not self.uneven:
+            return []
+        told = (
+            f"clusters of {self.name!r} have more rows the larger a side is, or fewer: relabelled they are no longer what they were, and "
+            "the p-value is approximate, at times far too small; kernels are judged one by one"
+        )
+        groups = either("`kerntest mmd --by` and --cluster", "mmd_test with by= and cluster=")
+        return [f"{told}; of groups {groups} rejects far less often what is nothing"]
 
     def held_back(self, *, rejects: bool) -> list[str]:
         """Return the warning where clusters of most rows keep their place, or, where nothing was found, change it for nearly the same."""

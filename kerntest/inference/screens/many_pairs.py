@@ -46,6 +46,8 @@ Correction: TypeAlias = Literal["holm", "bh", "none"]
 
 # Squares of pairs are smaller where all their relabelled statistics would be more numbers than these (128 MB).
 HELD_NUMBERS = 2**24
+# With which probability relabellings leave open less than a p-value by moments, where they contradict it.
+CONTRADICTED = 1e-4
 # A matrix and its invariants take the time of so many pairs.
 SIDE_IN_PAIRS = 6
 
@@ -222,17 +224,37 @@ def screen(
         for index, (x, y), (effect, sums) in zip(members, both, measured(both), strict=True):
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
             moments = permutation_moments(x.invariants, y.invariants, n)
+            p_value, p_permutation = (
+                moments_p_value(float(sums[0]), moments),
+                float(np.mean(sums >= sums[0] - tolerance)),
+            )
             record = {
                 "hsic_unbiased": effect.unbiased,
                 "hsic_biased": effect.biased,
                 "effect_size": effect.effect_size,
-                "p_value": moments_p_value(float(sums[0]), moments) if moments.standard_deviation > tolerance else None,
-                "p_permutation": float(np.mean(sums >= sums[0] - tolerance)),
+                "p_value": _checked(p_value, p_permutation, len(sums))
+                if moments.standard_deviation > tolerance
+                else None,
+                "p_permutation": p_permutation,
                 "permutations": len(sums),
             }
             found[index] = record, scores_among_others(sums[None], np.array([tolerance]))[0] if keep else None
         told(steps - len(pairs) + len(found), steps)
     return [found[index] for index in range(len(pairs))]
+
+
+def _checked(p_value: float, among: float, relabellings: int) -> float:
+    """Return a p-value by moments, or by relabellings where it is below all that their number leaves open.
+
+    Of columns that are nearly constant a few outcomes are most of the null, which is no curve then.
+    """
+    count = round(among * relabellings)
+    if count < 2 or p_value >= among:
+        return p_value
+    from scipy.special import betaincinv  # noqa: PLC0415 - few need it
+
+    # The lower bound of Clopper and Pearson (1934).
+    return among if p_value < float(betaincinv(count, relabellings - count + 1, CONTRADICTED)) else p_value
 
 
 def in_squares(pairs: Sequence[tuple[int, int]], relabellings: int) -> list[list[int]]:

@@ -40,6 +40,8 @@ MANY_SETS = 4
 # All measured. Columns of the factor of a smooth kernel on one column, and of a column with values far from all others, in units
 # of the usual share of correlations; calls of numpy for a pair of columns, and the steps over its rows, with sorting.
 USUAL_RANK, LONG_RANK, CALLS_OF_PAIR, ENTRIES_OF_PAIR = 30, 400, 1500.0, 8.0
+# The same of a column in each set of rows.
+CALLS_OF_SIDE, ENTRIES_OF_SIDE = 12_000.0, 2000.0
 # Columns of factors of more rows than these are in no cache, and take so many times as long again from 16 times as many on.
 WARM_ROWS, COLD = 2.0**16, 1.6
 # Of so many sets of rows a plan looks at each, of more at some of them.
@@ -82,7 +84,12 @@ def work_of_pairs(columns: Mapping[int, Screened], sets: Sequence[PairsOfRows]) 
     values = {place: work_of_values([column.kernel], column.points) for place, column in columns.items()}
     step = -(-len(sets) // SETS_LOOKED_AT)
     some = sorted(sets, key=lambda one: one.n)[step // 2 :: step]
-    return added(*(_work_over(columns, values, one) for one in some), times=len(sets) / len(some))
+    works = [_work_over(columns, values, one) for one in some]
+    if len(sets) > 1:
+        # Every set chooses its rows, and the bandwidths of its columns.
+        sides = [(one.n, len({*chain.from_iterable(chain.from_iterable(one.squares))})) for one in some]
+        works += [{"call": CALLS_OF_SIDE * count, "entry": ENTRIES_OF_SIDE * n * count} for n, count in sides]
+    return added(*works, times=len(sets) / len(some))
 
 
 def _work_over(columns: Mapping[int, Screened], values: Mapping[int, Work], some: PairsOfRows) -> Work:

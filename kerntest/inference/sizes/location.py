@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 # The power with which a shift is found.
 POWER = 0.8
+# Shifts below so many standard deviations are none to speak of.
+LEAST_SHIFT = 0.005
 # Pairs of rows and columns that tell the MMD of a shift, and rows of a table, least and most.
 PAIRS, FEWEST, MOST = 10**7, 60, 1000
 # Rows of each sample that tell which shift has an MMD, halvings that find it, and standard deviations beyond which none has.
@@ -199,7 +201,8 @@ def smallest_shift(
     if by is None:
         return None
     deviations = test.mean_shift(column, by) / spreads[column] * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
-    return SmallestShift(float(deviations), rows.numeric_names[column], POWER)
+    # Of no size to speak of nothing is said.
+    return SmallestShift(float(deviations), rows.numeric_names[column], POWER) if deviations >= LEAST_SHIFT else None
 
 
 def _relabellings(alpha: float) -> int:

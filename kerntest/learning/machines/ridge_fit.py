@@ -152,7 +152,8 @@ class NewClusters:
 class RidgeModel(FittedModel):
     """What a fitted regression predicts T targets with.
 
-    The scales are t, the standard deviations of the priors; that of the noise is t sqrt(lambda).
+    The scales are t, the standard deviations of the priors; that of the noise of a row of weight w is t sqrt(lambda / w). New
+    rows have the mean weight, so that weights may be in any units.
     """
 
     targets: tuple[str, ...]
@@ -161,6 +162,7 @@ class RidgeModel(FittedModel):
     spread: Spread | None = None
     uneven: tuple[UnevenCoverage, ...] = ()
     clustered: NewClusters | None = None
+    mean_weight: float | None = None
     KIND: ClassVar[str] = "ridge"
     CALLED: ClassVar[str] = "a ridge regression"
     FAR_OFF: ClassVar[str] = "predictions there may be wild, and go back to the mean farther off"
@@ -177,6 +179,7 @@ class RidgeModel(FittedModel):
                 "its scales and targets do not fit together": len(self.scales) != count or (self.scales < 0).any(),
                 "what its intervals follow from does not fit its centres": not spread_fits,
                 "lambda must be a positive number": self.lambda_ <= 0,
+                "the mean weight must be a positive number": self.mean_weight is not None and self.mean_weight <= 0,
                 "its factors and targets do not fit together": self.clustered and len(self.clustered.factors) != count,
             }
         )
@@ -196,14 +199,14 @@ class RidgeModel(FittedModel):
         variance -= np.einsum("ij,ij->i", found[:, 1:], found[:, 1:])
         np.maximum(variance, 0.0, out=variance)
         if noise:
-            variance += self.lambda_
+            variance += self.lambda_ / (self.mean_weight or 1.0)
         factors = self.clustered.factors if self.clustered is not None and noise else 1.0
         return np.asarray(np.sqrt(variance)[:, None] * self.scales * factors)
 
     @property
     def noise(self) -> Array:
-        """Standard deviations of the noise, of rows of weight 1, shape (T,)."""
-        return np.asarray(self.scales * np.sqrt(self.lambda_))
+        """Standard deviations of the noise, of rows of the mean weight, shape (T,)."""
+        return np.asarray(self.scales * np.sqrt(self.lambda_ / (self.mean_weight or 1.0)))
 
     def reach(self, probability: float) -> float:
         """Return how many standard deviations an interval reaches to each side: Student's t, for t^2 is estimated."""
@@ -439,7 +442,8 @@ class _Search:
         """Return a regression of targets x units with what is known of each; `loo` are the mean squares of leave-one-out."""
         rows, units, function = self.rows, self.units, model.expansion
         function = replace(function, coefficients=function.coefficients * units, intercepts=function.intercepts * units)
-        model = replace(model, expansion=function, scales=model.scales * units)
+        weight = None if rows.weights is None else float(np.mean(rows.weights))
+        model = replace(model, expansion=function, scales=model.scales * units, mean_weight=weight)
         fitted, nothing = (rows.targets - residuals) * units, [None] * len(units)
         fits = map(
             TargetFit,

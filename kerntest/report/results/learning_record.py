@@ -464,7 +464,7 @@ class TargetFit(Record):
     gcv_rmse : float
         Root of generalised cross-validation.
     noise : float
-        Estimated standard deviation of the noise, of a row of weight 1.
+        Estimated standard deviation of the noise, of a row of the mean weight.
     scale : float
         Estimated standard deviation of the prior, in units of the kernel.
     train, test : IntervalMetrics or None
