@@ -224,17 +224,13 @@ def screen(
         for index, (x, y), (effect, sums) in zip(members, both, measured(both), strict=True):
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
             moments = permutation_moments(x.invariants, y.invariants, n)
-            p_value, p_permutation = (
-                moments_p_value(float(sums[0]), moments),
-                float(np.mean(sums >= sums[0] - tolerance)),
-            )
+            p_permutation = float(np.mean(sums >= sums[0] - tolerance))
+            p_value = moments_p_value(float(sums[0]), moments) if moments.standard_deviation > tolerance else None
             record = {
                 "hsic_unbiased": effect.unbiased,
                 "hsic_biased": effect.biased,
                 "effect_size": effect.effect_size,
-                "p_value": _checked(p_value, p_permutation, len(sums))
-                if moments.standard_deviation > tolerance
-                else None,
+                "p_value": p_value and _checked(p_value, p_permutation, len(sums)),
                 "p_permutation": p_permutation,
                 "permutations": len(sums),
             }
