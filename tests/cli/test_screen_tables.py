@@ -47,3 +47,11 @@ def test_names_are_shortened_so_that_they_differ_and_numbers_never(kerntest, mon
     assert ("whole names: --json has all" in " ".join(text.split())) == any("..." in name for name in names)
     # A target is not told again in each row.
     assert ("2026" in " ".join(rows)) == (words == "--pairwise")
+
+
+def test_columns_that_have_no_row_in_common_have_a_plan(kerntest, tmp_path):
+    lines = [f"{k}," if k % 2 else f",{k}" for k in range(20_000)]
+    (tmp_path / "apart.csv").write_text("\n".join(["a,b", *lines]))
+    outcome = kerntest("hsic", str(tmp_path / "apart.csv"), "--pairwise", "--dry-run")
+    assert outcome.code == 0, outcome.err
+    assert "1 pairs of 2 columns" in outcome.out

@@ -152,3 +152,12 @@ def test_a_table_of_words_says_how_they_are_read_as_columns(tmp_path):
         hsic_pairs(path)
     assert refused.value.hint.endswith("delimiter='space' reads its words as 3 columns")
     assert len(hsic_pairs(path, delimiter="space").columns) == 3
+
+
+def test_columns_that_have_no_row_in_common_are_not_tested():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 20_000))
+    a[:10_000], b[10_000:] = np.nan, np.nan
+    (pair,) = hsic_pairs(pd.DataFrame({"a": a, "b": b})).pairs
+    assert pair.p_value is None
+    assert pair.note.startswith("0 rows without missing values")

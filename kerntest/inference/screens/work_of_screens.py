@@ -82,6 +82,8 @@ class PairsOfRows(NamedTuple):
 def work_of_pairs(columns: Mapping[int, Screened], sets: Sequence[PairsOfRows]) -> Work:
     """Return what a screen of pairs of columns takes; of very many sets of rows some stand for those next to them in size."""
     values = {place: work_of_values([column.kernel], column.points) for place, column in columns.items()}
+    if not sets:
+        return {}
     step = -(-len(sets) // SETS_LOOKED_AT)
     some = sorted(sets, key=lambda one: one.n)[step // 2 :: step]
     works = [_work_over(columns, values, one) for one in some]
