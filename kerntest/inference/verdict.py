@@ -164,7 +164,9 @@ def verdict_of(test: ExactTest, family: Family, causes: Iterable[str] = ()) -> V
     Of `causes` the first one is the hint where no kernel sees anything: such as a value beside which all others look alike.
     """
     try:
-        return (permutation_verdict if test.options.null == "permutation" else curve_verdict)(test, family)
+        # Of rows that are all equal no curve is needed.
+        permuted = test.options.null == "permutation" or all_equal(test.sides(family.members[0])[0][1])
+        return (permutation_verdict if permuted else curve_verdict)(test, family)
     except UndecidedError as error:
         if error.code == DEGENERATE:
             error.hint = next(iter(causes), error.hint)

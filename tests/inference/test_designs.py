@@ -258,6 +258,21 @@ def test_pairs_show_what_is_hidden_by_the_spread_of_cases():
     assert mmd_test(*pairs(80), paired="case").p_value > 0.05
 
 
+def test_groups_of_pairs_have_the_rows_that_any_pair_of_them_uses():
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(
+        {"case": np.tile(np.arange(20), 3), "time": np.repeat(["a", "b", "c"], 20), "v": rng.normal(size=60)}
+    )
+    # One case has no row at a, another one none at b.
+    found = mmd_test(frame.drop(index=[3, 25]), by="time", paired="case")
+    assert {(pair.x, pair.y): (pair.n_x, pair.n_y) for pair in found.pairs} == {
+        ("a", "b"): (18, 18),
+        ("a", "c"): (19, 19),
+        ("b", "c"): (19, 19),
+    }
+    assert [one.n for one in found.groups] == [19, 19, 19]
+
+
 def test_a_change_of_the_mix_of_strata_is_no_difference():
     rng = np.random.default_rng(2)
 

@@ -410,6 +410,24 @@ def test_the_shift_of_tied_values_is_one_that_rows_make(made, n):
     assert powers[0.5] < powers[1.1]
 
 
+def test_tied_values_on_a_grid_move_and_those_that_many_rows_share_become_more_frequent():
+    # Money with two decimals, a few far ones among them: 84 different values of 128 rows.
+    rng = np.random.default_rng(5)
+    money = np.round(rng.standard_t(2, size=128) * 0.3, 2)
+    assert 64 < len(np.unique(money)) < 0.8 * len(money)
+    found = [
+        mmd_test(*(pd.DataFrame({"v": money[i::2] + e[i::2]}) for i in (0, 1)))
+        for e in (0 * money, 1e-3 * rng.normal(size=128))
+    ]
+    on_grid, apart = (one.smallest_shift for one in found)
+    assert not on_grid.of_shares
+    assert on_grid.standard_deviations == pytest.approx(apart.standard_deviations, rel=0.3)
+    counts = rng.poisson(0.5, size=(2, 100))
+    shares = mmd_test(*(pd.DataFrame({"v": one.astype(float)}) for one in counts))
+    assert shares.smallest_shift.of_shares
+    assert "(of how many rows have each of its values, not of the values)" in shares.decision
+
+
 def test_an_mmd_that_no_samples_have_is_no_margin():
     data = normals(40, 2, seed=3)
     for name, never in (("margin", "exceed"), ("min_effect", "reach")):

@@ -132,3 +132,11 @@ def test_gaps_of_a_column_that_identifies_rows_stop_nothing():
     assert (found.columns, found.columns_left_out, found.n_x) == (("v",), ("id",), 60)
     assert any("it identifies rows and is left out" in one for one in found.warnings)
     assert mmd_test(*tables, missing="drop").n_x == 60
+
+
+@pytest.mark.parametrize("null", ["permutation", "moments", "pearson", "spectral", "gamma"])
+def test_equal_rows_have_p_1_under_every_null(null):
+    x, y = (pd.DataFrame({"v": np.zeros(n)}) for n in (30, 20))
+    found = mmd_test(x, y, null=null)
+    assert (found.p_value, found.reject) == (1.0, False)
+    assert "all rows are equal, in both x and y: no test can see more than that" in found.warnings

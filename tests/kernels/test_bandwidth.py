@@ -80,6 +80,17 @@ def test_equal_rows_have_no_bandwidth(metric, n):
     assert "bandwidth=" in caught.value.hint
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_few_rare_rows_give_the_bandwidth_of_rows_that_are_else_equal(metric):
+    numeric, codes = np.zeros((50_000, 1)), np.zeros((50_000, 1), dtype=np.int64)
+    numeric[[7, 23_000]], codes[[7, 23_000]] = 3.0, 1
+    points = Points(numeric, codes)
+    assert not bandwidth._distances(
+        bandwidth.RowPairs(points.take(slice(100, 200)), points.take(slice(200, 300))), metric
+    ).any()
+    assert BandwidthChooser(points, 0).median(metric, None) == (2.0 if metric == "mismatches" else 3.0)
+
+
 def finest(text, points, numeric=("a", "b", "c"), categories=("d", "e")):
     kernel = bind(parse_kernel(text), numeric, categories).kernel
     return BandwidthChooser(points, 0).log_finest(kernel)

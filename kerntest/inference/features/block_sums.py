@@ -480,7 +480,13 @@ def _kernels(
 
     options = run.options
     chooser = KernelChooser(sample, options.seed, exponents=exponents, relabellings=options.permutations)
-    family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
+    try:
+        family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
+    except UndecidedError as error:
+        if error.code == "undecided.no_distance":
+            # A random sample has no row of rare values.
+            error.hint = f"{option('method', 'exact')} looks at all rows, or {error.hint}"
+        raise
     if family.thinning:
         rule = f"{sum(run.n):,} rows: bandwidths of the exact test from half the median on"
         family = family._replace(thinning=rule)

@@ -307,7 +307,8 @@ def _result(
         "warnings": tuple(warnings),
     }
     used = [pair for pair in made if pair.p_value is not None]
-    counts = {name: n for pair in used for name, n in ((pair.x, pair.n_x), (pair.y, pair.n_y))}
+    # Pairs of partners have fewer rows than their groups, each other ones.
+    counts = dict(sorted((one, n) for pair in used for one, n in ((pair.x, pair.n_x), (pair.y, pair.n_y))))
     groups = tuple(
         SampleSize(name, counts.get(name, table.n_rows))
         for name, table in zip(samples.names, samples.tables, strict=True)

@@ -201,8 +201,10 @@ def smallest_shift(
     if by is None:
         return None
     deviations = test.mean_shift(column, by) / spreads[column] * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
-    # Of no size to speak of nothing is said.
-    return SmallestShift(float(deviations), rows.numeric_names[column], POWER) if deviations >= LEAST_SHIFT else None
+    if deviations < LEAST_SHIFT:
+        # Of no size to speak of nothing is said.
+        return None
+    return SmallestShift(float(deviations), rows.numeric_names[column], POWER, test.of_shares(column))
 
 
 def _relabellings(alpha: float) -> int:
@@ -357,15 +359,12 @@ class MovedTest:
         become as p_k exp(t r_k), r_k their mean ranks, as few far ones would make all of a mean; rows keep their order, and one
         whose value changes takes from some row of that value the columns that repeat with it. Others stay: copies would be seen.
         """
-        values = self.points.numeric[:, column]
-        levels, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-        if len(levels) > TIED * len(values):
-            return moved(self.points, column, by)
-        shares = counts / len(values)
-        step = _step(levels) if shares.max() < RARE else None
-        if step is not None and not any(one.any() for one in self._repeated_with(places)):
+        levels, places, counts = self._levels(column)
+        shares, step = counts / len(places), self._moves_by(column)
+        if step is not None:
+            whole = step * np.floor(by / step + self.draws[0]) if step else by
             numeric = self.points.numeric.copy()
-            numeric[:, column] += step * np.floor(by / step + self.draws[0])
+            numeric[:, column] += whole
             return Points(numeric, self.points.codes)
         ranks = np.cumsum(shares) - shares / 2.0
 
@@ -385,16 +384,31 @@ class MovedTest:
         some = (np.cumsum(counts) - counts)[above] + (self.draws[1] * counts[above]).astype(np.intp)
         some = np.where(above == places, np.arange(len(places)), np.argsort(places, kind="stable")[some])
         numeric, codes = self.points.numeric.copy(), self.points.codes.copy()
-        with_numbers, with_codes = self._repeated_with(places)
+        with_numbers, with_codes = self._repeated_with(column, places)
         numeric[:, with_numbers], codes[:, with_codes] = numeric[some][:, with_numbers], codes[some][:, with_codes]
         numeric[:, column] = levels[above]
         return Points(numeric, codes)
 
-    def _repeated_with(self, places: NDArray[np.intp]) -> list[NDArray[np.bool_]]:
-        """Return which columns of numbers and of codes rows share with others of the same value, those of few values first."""
+    def _levels(self, column: int) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
+        return np.unique(self.points.numeric[:, column], return_inverse=True, return_counts=True)
+
+    def _moves_by(self, column: int) -> float | None:
+        """Return the steps by which the values of a column move, 0 where any will do; None where only their shares can."""
+        levels, places, counts = self._levels(column)
+        if len(levels) > TIED * len(places):
+            return 0.0
+        step = _step(levels) if counts.max() < RARE * len(places) else None
+        return None if step is None or any(one.any() for one in self._repeated_with(column, places)) else step
+
+    def of_shares(self, column: int) -> bool:
+        """Whether a shift of a column is one of the shares of its values."""
+        return self._moves_by(column) is None
+
+    def _repeated_with(self, column: int, places: NDArray[np.intp]) -> list[NDArray[np.bool_]]:
+        """Return which other columns of numbers and of codes rows share with others of the same value, those of few values first."""
         n, mixed = len(places), np.argsort(self.draws[1])
         kept = np.zeros(self.points.numeric.shape[1] + self.points.codes.shape[1], dtype=np.bool_)
-        for one, values in self._tied:
+        for one, values in ((one, values) for one, values in self._tied if one != column):
             (pairs, count), (_, at_random) = _numbered(places * n + values), _numbered(places * n + values[mixed])
             if count <= max(REPEATED * n, GOING_TOGETHER * at_random):
                 places, kept[one] = pairs, True

@@ -126,11 +126,14 @@ class SmallestShift(Record):
         The column in which a shift is seen least.
     power : float
         0.8.
+    of_shares : bool
+        Whether it is the shares of its values that shift, as many rows have each, and not the values.
     """
 
     standard_deviations: float
     column: str
     power: float
+    of_shares: bool
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,9 @@ def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "")
         return ""
     found = f"with {percent(shift.power)} power{where}"
     by = f"about {number(shift.standard_deviations, 2)} standard deviations"
-    return f" A shift of any one column ({visible(shift.column)} is seen least) by {by} is found {found}."
+    least = visible(shift.column)
+    shares = " (of how many rows have each of its values, not of the values)" if shift.of_shares else ""
+    return f" A shift of any one column ({least} is seen least) by {by}{shares} is found {found}."
 
 
 def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tuple[str, str]]:
