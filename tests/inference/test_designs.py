@@ -320,6 +320,7 @@ def test_strata_of_one_row_a_side_have_no_standard_error():
     assert mmd_test(x, y, paired="case", min_effect=0.01, **options).minimum_effect.reached
 
 
+@pytest.mark.usefixtures("without_shifts")
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", ["clusters", "unequal clusters", "pairs", "strata"])
 def test_the_level_is_kept_where_rows_are_no_independent_draws(case):
@@ -818,6 +819,7 @@ def clusters_of(sizes, rng, first=0):
     return pd.DataFrame({"c": np.repeat(np.arange(len(sizes)) + first, sizes), "a": a, "b": rng.normal(size=len(a))})
 
 
+@pytest.mark.usefixtures("without_shifts")
 def test_of_clusters_of_other_sizes_in_each_file_kernels_are_judged_one_by_one():
     """Together they tell clusters of the observed sizes from the mixtures of relabellings: 20 of 60 are rejected then."""
     rng, rejected = np.random.default_rng(3), 0
@@ -842,6 +844,7 @@ def cases_of(sizes, case_means, rng, shift=0.0):
     return pd.DataFrame({"c": np.repeat(np.arange(len(sizes)), sizes), "a": rows})
 
 
+@pytest.mark.usefixtures("without_shifts")
 def test_cases_with_more_rows_on_one_side_are_compared_by_their_means():
     """By rows a tenth to a third of what does not differ was rejected, and of what differs an eighth (cases differ much)."""
     rng, rejected, found = np.random.default_rng(4), [0, 0], 0

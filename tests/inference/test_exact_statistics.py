@@ -131,6 +131,7 @@ def test_mmd_is_that_of_double_sums(sizes, text, shift):
     assert_close(result.effect_size**2, effect_of(K, labels, result.mmd2_unbiased) ** 2, scale=1.0)
 
 
+@pytest.mark.usefixtures("without_shifts")
 def test_the_effect_size_does_not_depend_on_how_many_rows_each_sample_has():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(4000, 1)), rng.normal(size=(4000, 1)) + 1.0

@@ -155,6 +155,7 @@ def test_rows_and_columns_stand_in_any_order_and_units(which, orders):
 # The level
 
 
+@pytest.mark.usefixtures("without_shifts")
 @pytest.mark.parametrize(
     ("tests", "alpha", "sizes", "order", "most"),
     [

@@ -464,6 +464,7 @@ def rejections(repetitions, sizes, shifts):
 REPETITIONS = [40, pytest.param(300, marks=pytest.mark.thorough)]
 
 
+@pytest.mark.usefixtures("without_shifts")
 @pytest.mark.parametrize("repetitions", REPETITIONS)
 @pytest.mark.parametrize("sizes", [(12, 12, 12), (40, 10, 6)])
 def test_the_level_holds_where_no_group_differs(repetitions, sizes):
@@ -473,6 +474,7 @@ def test_the_level_holds_where_no_group_differs(repetitions, sizes):
         assert count == 0 or bdtrc(count - 1, repetitions, 0.05) > 1e-6
 
 
+@pytest.mark.usefixtures("without_shifts")
 @pytest.mark.parametrize("repetitions", REPETITIONS)
 @pytest.mark.parametrize("sizes", [(12, 12, 12), (40, 10, 6)])
 def test_a_third_group_that_differs_makes_no_equal_pair_reject_and_is_found(repetitions, sizes):

@@ -14,6 +14,8 @@ from scipy.special import bdtr, bdtrc
 from kerntest import hsic_test, mmd_test
 from kerntest.errors import DataError, UndecidedError
 
+pytestmark = pytest.mark.usefixtures("without_shifts")
+
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.5)
 FALSE_ALARM = 1e-6
 # 0.05 is a multiple of 1/200 for the numbers of rows here, or ties make up for it.

@@ -60,6 +60,7 @@ def test_beyond_the_bound_a_test_goes_by_features_and_says_so(tables, monkeypatc
 AUTO, LAGS = 15 * 1.5, 5.5
 
 
+@pytest.mark.usefixtures("without_shifts")
 @pytest.mark.parametrize(
     ("test", "options", "work"),
     [

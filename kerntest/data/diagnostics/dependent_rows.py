@@ -233,7 +233,8 @@ def _beside_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] 
     """Return one column of each side where one follows time by far, and the other in how large it is, or a little; else none."""
     for own, other in (sides, sides[::-1]):
         some = [(side, read if rows is None else read.take(rows)) for side, read in (own, other)]
-        far, near = ([of[one.name] for one in side.columns] for side, of in some)
+        # Where a value is missing is no column of the table.
+        far, near = ([of[one.name] for one in side.columns if one.name in of.names] for side, of in some)
         if alike := most_follow(far, some[0][1], wandering=True):
             beside = alike_neighbours(list(filter(wanders, near)), some[1][1], timed=True)
             if beside:
