@@ -38,13 +38,11 @@ BlockVariance: TypeAlias = "Callable[[int], float]"
 MORE, MORE_ROWS = "", "it takes more rows"
 DEGENERATE = "undecided.degenerate_kernel"
 ASYMPTOTIC = (
-    "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past well within "
-    "the minimum lag of"
+    "the p-value of a shift test is asymptotic: it holds for stationary series that are much longer than they remember "
+    "their past"
 )
-# Of short series, delays up to so many rows may be among the shifts that stand for independence.
-SHORT_DELAY = 10
-# Series that are independent are found dependent too often where the statistic remembers this share of the shortest lag.
-LONG_MEMORY = 0.25
+# One series may follow the other with a delay of so many rows, or of this share of them.
+SHORT_DELAY, SHARE_OF_ROWS = 10, 0.05
 # Of each member of a family under each relabelling, while they are judged: the statistic, and it in standard deviations.
 JUDGED_BYTES = 16.0
 # No more than so many times as many are advised at once, and none where they leave this share of the error.
@@ -58,8 +56,9 @@ class Relabelled(NamedTuple):
 
     `tolerances` say how far rounding can move a sum, `resampling` what the relabellings are; `different` of them can be
     different, `floor` is the smallest p-value, `way_out` what helps where that is too large. `orders` counts random orders
-    with as many relabellings each, `effects` what the members measure where it is known, `every` all shifts of series;
-    `block_variance` says of so many relabellings what random blocks add to the variance of z.
+    with as many relabellings each, `effects` what the members measure where it is known, `every` all shifts of series, of
+    which `memory` in a row say as much as one; `block_variance` says of so many relabellings what random blocks add to the
+    variance of z.
     """
 
     sums: Array
@@ -72,6 +71,7 @@ class Relabelled(NamedTuple):
     exact: bool = True
     effects: Sequence[Effect] = ()
     every: Array | None = None
+    memory: float = 1.0
     block_variance: BlockVariance | None = None
 
 
@@ -152,9 +152,9 @@ class ExactTest(ABC):
         n = len(self.sides(kernels)[0][1])
         return tie_tolerance(a, n, b * n)
 
-    def lags(self, relabelled: Relabelled, judged: Judged, family: Family) -> Lags | None:
+    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
         """Return where series see most."""
-        del relabelled, judged, family
+        del relabelled, judged
         return None
 
 
@@ -183,13 +183,14 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
         # Values that overflow are refused where they are computed, by the name of their kernel: here it is sums.
         raise overflow(family.members[int(np.argmin(finite))][0])
     judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.exponents)
+    judged = judged.remembering(relabelled.memory, relabelled.sums.shape[1])
     # A few relabellings of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and not (
         all_equal(test.sides(family.members[0])[0][1])
         or (test.exchangeable and any(TestedPair(test, kernels).varies() for kernels in family.members))
     ):
         raise test.degenerate(family.members[0])
-    chosen, lags = judged.selected, test.lags(relabelled, judged, family)
+    chosen, lags = judged.selected, test.lags(relabelled, judged)
     asymptotic = () if lags is None else _of_series(lags, options.alpha, judged.p_value)
     few = relabelling_warning(
         judged.p_value,
@@ -386,21 +387,15 @@ def relabelling_warning(
 
 
 def _of_series(lags: Lags, alpha: float, p_value: float) -> tuple[str, ...]:
-    """Return what to know of a shift test: where shorter shifts decide, or the null holds a short delay of one series."""
-    warning, delay = f"{ASYMPTOTIC} {counted(lags.minimum, 'row')}", abs(lags.strongest)
-    n = lags.shifts + 2 * lags.minimum - 1
-    if p_value <= alpha < lags.p_value_of_every_shift and lags.memory > LONG_MEMORY * lags.minimum:
-        return warning, (
-            f"shifts by fewer than {counted(lags.minimum, 'row')} are left out, and some show as much: with them p is about "
-            f"{lags.p_value_of_every_shift:.2g} ({option('min-lag', 1)}); independent series that remember their past for long look like this, and so do two of which one follows the other"
-        )
-    if p_value <= alpha or not lags.minimum <= delay <= SHORT_DELAY or 2 * delay > n // 2:
-        return (warning,)
+    """Return what to know of a shift test: where the null holds a short delay of one series, too."""
+    delay, n = abs(lags.strongest), lags.shifts + 2 * lags.minimum - 1
+    if p_value <= alpha or not lags.minimum <= delay <= max(SHORT_DELAY, SHARE_OF_ROWS * n) or 2 * delay > n // 2:
+        return (ASYMPTOTIC,)
     told = f"the statistic is largest at a lag of {counted(delay, 'row')}, which stands for independence here: if one series may follow"
     way_out = f"{option('min-lag', 2 * delay)} keeps it out of the null"
     if (n - 4 * delay + 2) * alpha < 1.0:
         way_out = "it takes a longer series to keep it out of the null"
-    return warning, f"{told} the other with that delay, {way_out}"
+    return ASYMPTOTIC, f"{told} the other with that delay, {way_out}"
 
 
 def refuse_too_many(members: int, relabellings: int, *, beside: float = 0.0) -> None:

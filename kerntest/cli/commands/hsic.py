@@ -96,7 +96,7 @@ MANUAL = Manual(
         "The two columns that together say most about it": "kerntest hsic machines.csv --target wear_um --select 2",
         "Two files, row by row": "kerntest hsic gaussian.csv laplace.csv",
         "Series: is the dependence more than that each follows its own past?": "kerntest hsic river.csv --x rain_mm "
-        "--y level_cm --time-series",
+        "--y level_cm --time-series --min-lag 10",
         "Independent in pairs, dependent all together": "kerntest hsic stairs.csv --joint "
         "lower_switch,upper_switch,lamp",
         "Pictures: the functions of x and of y that go together": "kerntest hsic machines.csv --x temp_c --y wear_um "
@@ -220,7 +220,8 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
     "--min-lag",
     type=common.COUNT,
     metavar="N",
-    help="Smallest shift, in rows, that stands for independence.  [default: a twentieth of the rows]",
+    help="Smallest shift, in rows, that stands for independence: twice the longest delay with which one series may follow "
+    "the other.  [default: 1]",
 )
 @_picture(
     "--witness",

@@ -30,8 +30,8 @@ STRONG = 0.5
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
 # What has so many more steps in one direction than in the other, of all, does not wander.
 ONE_WAY = 0.4
-# The critical value of Dickey and Fuller at 10 %, many rows and an intercept.
-UNIT_ROOT = -2.57
+# The critical values of Dickey and Fuller, many rows: of the slope at 10 %, with an intercept, and of a trend beside it at 2 %.
+UNIT_ROOT, TREND = -2.57, 3.2
 # So many steps of a series of years have one gap at most.
 FEW_GAPS = 8
 # Categories that follow one another less than this inflate nothing. Where no column tells the time, each of a series returns so
@@ -160,31 +160,33 @@ def no_series(tables: Sequence[Table], rows: NDArray[np.intp], *, rejects: bool)
                     f"column {column.name!r} runs in one direction like a time or a counter: that is no stationary series, and the "
                     "p-value is not valid; test its changes from row to row, or leave it out"
                 )
-            elif _dickey_fuller(values) > UNIT_ROOT:
+            elif _dickey_fuller(values) > UNIT_ROOT or abs(_dickey_fuller(values, trend=True)) > TREND:
                 own.append(column.name)
     if rejects and all(wandering):
         yield (
-            f"{' and '.join(repr(names[0]) for names in wandering)} wander like random walks, which the test of Dickey and Fuller "
-            "does not rule out: of two such series the p-value is far too small; test their changes from row to row"
+            f"{' and '.join(repr(names[0]) for names in wandering)} wander like random walks or follow a trend, by the test of Dickey "
+            "and Fuller: of two such series the p-value is far too small; test their changes from row to row"
         )
 
 
-def _dickey_fuller(values: NDArray[np.float64]) -> float:
+def _dickey_fuller(values: NDArray[np.float64], *, trend: bool = False) -> float:
     """Return the t statistic of the slope of the steps on the values they start from, with an intercept and earlier steps.
 
-    As many of these as Akaike's criterion chooses (Said and Dickey 1984; at most 12 (n / 100)^(1/4), Schwert 1989).
+    As many of these as Akaike's criterion chooses (Said and Dickey 1984; at most 12 (n / 100)^(1/4), Schwert 1989). Of a
+    trend it is that of the slope on the time, beside the others (Dickey and Fuller 1981).
     """
     steps = np.diff(values)
     most = min(int(12.0 * (len(values) / 100.0) ** 0.25), len(steps) // 10)
     if len(steps) < FEWEST_ROWS_IN_SERIES or steps.std() == 0.0:
         return -math.inf
     earlier = [steps[most - lag : len(steps) - lag] for lag in range(1, most + 1)]
-    columns = np.column_stack([values[most:-1], *earlier, steps[most:]])
+    time = [np.arange(len(steps) - most, dtype=np.float64)] * trend
+    columns = np.column_stack([*time, values[most:-1], *earlier, steps[most:]])
     columns -= columns.mean(axis=0)
     columns /= np.maximum(columns.std(axis=0), np.finfo(np.float64).tiny)
     n, products = len(columns), columns.T @ columns
     best, found = math.inf, -math.inf
-    for count in range(1, most + 2):
+    for count in range(1 + trend, most + 2 + trend):
         try:
             inverse = np.linalg.inv(products[:count, :count])
         except np.linalg.LinAlgError:

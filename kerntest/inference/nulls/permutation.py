@@ -71,6 +71,17 @@ class Judged(NamedTuple):
     excess: Array | None = None
     p_clearest: float | None = None
 
+    def remembering(self, memory: float, relabellings: int) -> Judged:
+        """Return the p-values where the observed value counts as so many of the relabellings, which say as much as one."""
+
+        def counted(p: Any) -> Any:
+            return (p * relabellings - 1.0 + memory) / (relabellings - 1.0 + memory)
+
+        if memory == 1.0:
+            return self
+        clearest = None if self.p_clearest is None else counted(self.p_clearest)
+        return self._replace(p_value=counted(self.p_value), p_values=counted(self.p_values), p_clearest=clearest)
+
 
 def tie_tolerance(largest_entry: float, rows: int, other_norm: float) -> float:
     """Return how far rounding can move <K, B> between two relabellings that are equal.

@@ -11,7 +11,6 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError, option
-from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlated_pairs,
@@ -53,10 +52,8 @@ if TYPE_CHECKING:
 STRIP_ENTRIES = 2**16
 # Random permutations that one piece of work judges.
 TOGETHER = 16
-# The default smallest shift of series is this share of the rows.
-SHARE = 20
-# Autocorrelations below this are those of noise.
-FORGOTTEN = 0.05
+# Autocorrelations below this are those of noise; they are looked at up to lags of this share of the shifts.
+FORGOTTEN, LOOKED_AT = 0.05, 0.25
 
 
 class _Member(NamedTuple):
@@ -321,9 +318,12 @@ class TwoSeries(TwoVariables):
     """Two stationary series: the order of the rows is kept (Chwialkowski and Gretton 2014).
 
     Rows that follow one another depend on one another, so that they cannot be put into a random order. Shifting one
-    series against the other along the circle keeps the dependence within each and breaks that between them; shifts of at
-    least `minimum` rows stand for independence. The p-value (1 + #{T(t) >= T(0)}) / (1 + shifts) is asymptotic: it needs
-    series that are stationary and forget their past well before the minimum lag.
+    series against the other along the circle keeps the dependence within each and breaks that between them. The p-value
+    (1 + #{T(t) >= T(0)}) / n over all shifts is asymptotic: it needs stationary series much longer than their memory.
+
+    Where shifts by less than `minimum` rows are left out, which are like none, the p-value is
+    (m + #{T(t) >= T(0)}) / (m + shifts): only each m-th says something new, and without its neighbours T(0) exceeds all
+    others in one of shifts / m cases.
     """
 
     min_lag: int | None = None
@@ -337,7 +337,7 @@ class TwoSeries(TwoVariables):
     @property
     def minimum(self) -> int:
         """The smallest shift that stands for independence."""
-        return max(1, self.n // SHARE) if self.min_lag is None else self.min_lag
+        return self.min_lag or 1
 
     @property
     def shifts(self) -> int:
@@ -364,18 +364,21 @@ class TwoSeries(TwoVariables):
         ]
         values = self._by_lines(sides, pairs_of(family), [np.arange(self.n)])
         every = np.stack([sums for sums, _ in values.values()])
+        used = every[:, self.minimum : self.n - self.minimum + 1]
+        memory = 1.0 if self.minimum == 1 else float(np.mean([*map(_memory, used)]))
         return Relabelled(
-            every[:, np.r_[0, self.minimum : self.n - self.minimum + 1]],
+            np.hstack([every[:, :1], used]),
             np.array([self.rounding(kernels) for kernels in family.members]),
             "cyclic shifts of the series",
             self.shifts + 1,
-            1.0 / (self.shifts + 1),
-            f"it takes longer series, or a smaller {option('min-lag')}",
+            memory / (self.shifts + memory),
+            "it takes longer series" + (f", or {option('min-lag', 1)}" if self.minimum > 1 else ""),
             exact=False,
             every=every,
+            memory=memory,
         )
 
-    def lags(self, relabelled: Relabelled, judged: Judged, family: Family) -> Lags | None:
+    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
         """Return at which shift any of the pairs sees most, by its deviations over the shifts that stand for independence."""
         every = relabelled.sums if relabelled.every is None else relabelled.every
         deviation = np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]
@@ -387,16 +390,14 @@ class TwoSeries(TwoVariables):
             (int(lag if lag <= self.n // 2 else lag - self.n) for lag in strongest), key=lambda lag: (abs(lag), lag < 0)
         )
         at_strongest = float(self.factor * every[judged.selected, signed])
-        p_value = judge(every, relabelled.tolerances, self.options.judge, family.exponents).p_value
-        memory = _memory(relabelled.sums[judged.selected, 1:], self.minimum)
-        return Lags(self.minimum, self.shifts, signed, at_strongest, p_value, memory)
+        return Lags(self.minimum, self.shifts, signed, at_strongest, relabelled.memory)
 
 
-def _memory(values: Array, longest: int) -> float:
-    """Return 1 + 2 sum_k r_k of autocorrelations r_k up to the first small one, over at most so many rows."""
+def _memory(values: Array) -> float:
+    """Return how many values in a row say as much as one: 1 + 2 sum_k r_k of autocorrelations r_k up to the first small one."""
     rest = values - values.mean()
     total, size = 1.0, float(rest @ rest)
-    for lag in range(1, min(longest + 1, len(rest))):
+    for lag in range(1, int(LOOKED_AT * len(rest)) + 1):
         r = float(rest[:-lag] @ rest[lag:]) / size if size > 0.0 else 0.0
         if r < FORGOTTEN:
             break

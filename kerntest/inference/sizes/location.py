@@ -59,8 +59,8 @@ RARE = 0.1
 REPEATED, GOING_TOGETHER = 0.5, 0.7
 # Rows that tell whether a kernel is one of differences.
 FEW = 20
-# Of so few moved rows the relabellings that are judged each by itself.
-FEW_ROWS, JUDGED = 40, 20
+# Of so few blocks of moved rows, and rows in them, so many relabellings are judged each by itself.
+FEW_BLOCKS, FEW_ROWS, JUDGED = 48, 150, 20
 # So many of the relabellings at least tell what a small alpha asks for.
 EXCEEDING = 20
 # Calls of numpy for each kernel and form.
@@ -295,7 +295,11 @@ class MovedTest:
         if self.reached is None:
             return 0.0
         # A small alpha, as of one of many pairs, takes too many relabellings to judge each by itself.
-        few = len(self.points) <= FEW_ROWS and len(self.weights_of_null) <= RELABELLINGS
+        few = (
+            self.blocks.free <= FEW_BLOCKS
+            and len(self.points) <= FEW_ROWS
+            and len(self.weights_of_null) <= RELABELLINGS
+        )
         there = self.shifted(column, by)
         values = self._values(there)
         power = float(np.mean(self.score(values) > self.reached))

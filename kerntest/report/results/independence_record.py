@@ -42,18 +42,15 @@ class Lags(Record):
         row i + strongest of y.
     statistic_at_strongest : float
         The statistic there.
-    p_value_of_every_shift : float
-        The p-value where shifts by 1 to n - 1 rows stand for independence.
     memory : float
-        How many shifts that follow one another say as much as one: 1 + 2 times the sum of the autocorrelations of the
-        statistic over the shifts used, up to the first below 0.05 and at most the minimum.
+        As how many shifts the observed one counts in the p-value: 1 where the minimum is 1, else how many that follow one
+        another say as much as one, 1 + 2 times the sum of the autocorrelations of the statistic up to the first below 0.05.
     """
 
     minimum: int
     shifts: int
     strongest: int
     statistic_at_strongest: float
-    p_value_of_every_shift: float
     memory: float
 
 

@@ -351,8 +351,8 @@ def independence_summary(result: pair_record.IndependenceResult) -> Summary:
         p_value = f"{number(result.p_value)} (the smallest that {counted(lags.shifts, 'shift')} can give)"
     lines += _judged(result, "x and y are independent", p_value)
     if lags is not None:
-        independent = f"shifts by {lags.minimum:,} rows and more stand for independence"
-        lines += labelled("lags", [independent, _strongest(lags.strongest)])
+        independent = f"shifts by {lags.minimum:,} rows and more" if lags.minimum > 1 else f"all {lags.shifts:,} shifts"
+        lines += labelled("lags", [f"{independent} stand for independence", _strongest(lags.strongest)])
     lines.append(("effect size", f"{number(result.effect_size)} on a scale from 0 (independent) to 1"))
     of_groups = len(result.provenance.inputs) == len(result.columns_y) == 1 and result.p_value <= result.alpha
     if of_groups and result.kernel_y.partition("(")[0] in {"hamming", "delta"}:
