@@ -46,6 +46,8 @@ FEW_ENTRIES = 2**22
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 # Results that are sums over all rows come in at most so many pieces: each of them may have to cross a network.
 PIECES = 256
+# What the C library of GNU calls the number of places from which threads take memory.
+ARENA_MAX = -8
 
 
 class Engine:
@@ -192,8 +194,11 @@ def keep_freed_memory() -> None:
     """Let the C library keep the memory of blocks for the next ones, up to 64 MB.
 
     glibc gives larger arrays back to the system and takes them anew, page by page, which costs more than a kernel
-    function. What it takes for large grows, to at most 32 MB, with the arrays that were freed: so one is.
+    function. What it takes for large grows, to at most 32 MB, with the arrays that were freed: so one is. In a process that
+    is there for one command all threads take it from one place, or each would keep as much.
     """
+    if ALONE.get() and (option := _of_c_library("mallopt")) is not None:
+        option(ARENA_MAX, 1)
     np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
@@ -316,12 +321,18 @@ class _Allocated(ctypes.Structure):
 
 def _free_bytes() -> int:
     """Return how much of the memory of this process is free for the next arrays; 0 where the C library does not tell."""
-    try:
-        tell = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError, TypeError):
+    if (tell := _of_c_library("mallinfo2")) is None:
         return 0
     tell.restype = _Allocated
     return int(tell().free)
+
+
+def _of_c_library(name: str) -> Any:
+    """Return a function of the C library; None where it has none."""
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (AttributeError, OSError, TypeError):
+        return None
 
 
 def peak_bytes() -> int:
