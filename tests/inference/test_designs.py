@@ -325,7 +325,7 @@ def test_strata_of_one_row_a_side_have_no_standard_error():
 @pytest.mark.parametrize("case", ["clusters", "unequal clusters", "pairs", "strata"])
 def test_the_level_is_kept_where_rows_are_no_independent_draws(case):
     rejected, plain = 0, 0
-    for seed in range(500):
+    for seed in range(300):
         options = {"permutations": 200, "seed": seed, "kernel": "gaussian", "bandwidth": "median"}
         if case == "pairs":
             tables, design, without = pairs(40, seed), {"paired": "case"}, "case"
@@ -342,9 +342,9 @@ def test_the_level_is_kept_where_rows_are_no_independent_draws(case):
             design, without = {"cluster": "who"}, "who"
         rejected += mmd_test(*tables, **design, **options).reject
         plain += mmd_test(*tables, exclude=without, **options).reject
-    low, high = binom.ppf([0.0005, 0.9995], 500, 0.05)
+    low, high = binom.ppf([0.0005, 0.9995], 300, 0.05)
     assert low <= rejected <= high
-    assert plain > 0.5 * 500 if case != "pairs" else plain < low
+    assert plain > 0.5 * 300 if case != "pairs" else plain < low
 
 
 def test_what_is_no_design_is_refused(tmp_path):
@@ -609,7 +609,7 @@ def test_the_level_is_kept_between_clusters(sides, few_clusters, monkeypatch):
     monkeypatch.setattr(permuted_clusters, "FEW_CLUSTERS", few_clusters)
     options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median", "permutations": 200}
     rejected, plain = 0, 0
-    for seed in range(400):
+    for seed in range(240):
         table = by_case(16, size=6, unequal=True, seed=seed)
         if sides == "values":
             # Each its own side, alike within clusters of a few sizes.
@@ -618,9 +618,9 @@ def test_the_level_is_kept_between_clusters(sides, few_clusters, monkeypatch):
         told = {"x_columns": "dose", "y_columns": "value", "seed": seed, **options}
         rejected += hsic_test(table, cluster="who", **told).reject
         plain += hsic_test(table, **told).reject
-    low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
+    low, high = binom.ppf([0.0005, 0.9995], 240, 0.05)
     assert low <= rejected <= high
-    assert plain > 0.3 * 400
+    assert plain > 0.3 * 240
 
 
 def test_clusters_that_cannot_reject_are_refused_before_anything_is_computed(monkeypatch):

@@ -461,7 +461,7 @@ def rejections(repetitions, sizes, shifts):
     return together, pairs
 
 
-REPETITIONS = [40, pytest.param(300, marks=pytest.mark.thorough)]
+REPETITIONS = [40, pytest.param(200, marks=pytest.mark.thorough)]
 
 
 @pytest.mark.usefixtures("without_shifts")

@@ -142,7 +142,7 @@ class Screen(RunOfTest):
             "alpha": self.options.alpha,
             "n": self.n,
             "columns_left_out": self.left_out,
-            "warnings": (*self.warnings, *more),
+            "warnings": tuple(dict.fromkeys((*self.warnings, *more))),
             "provenance": self.provenance(
                 [self.table], [self.n if used is None else used], (self.asked,), str(self.bandwidth)
             ),
