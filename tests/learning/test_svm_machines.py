@@ -228,6 +228,9 @@ def test_machines_that_say_little_are_told():
     assert any(
         "for every row would be right as often, or nearly so" in told(coins, C=1.0, seed=seed) for seed in range(6)
     )
+    # Classes that are to count alike have chance to be compared with.
+    assert "told apart no better than by chance (balanced" in told(rare, class_weight="balanced")
+    assert "by chance" not in told((clouds(200)[0][:, 0] > 1).astype(int), class_weight="balanced")
 
 
 def test_a_cost_and_an_epsilon_out_of_proportion_to_the_target_are_told_in_place_of_the_columns():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.engine import Engine, doing
-from kerntest.errors import DataError, UsageError, listed, one_of, option, whole_number
+from kerntest.errors import DataError, UsageError, one_of, option, whole_number
 from kerntest.learning import cross_validation as folding
 from kerntest.learning.estimator import Estimator, only_if
 from kerntest.learning.learner import Judgement, Learner, trains, values_for_name
@@ -21,7 +21,7 @@ from kerntest.learning.machines.svm_fit import HARD_COSTS, ONE_CLASS_NU, Machine
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_options import SvmOptions
 from kerntest.learning.machines.svm_search import MEASURES, Search, baseline_of, sigmoids, told_of_baseline
-from kerntest.learning.machines.svm_warnings import fit_warnings
+from kerntest.learning.machines.svm_warnings import class_warnings, fit_warnings
 from kerntest.learning.rows import targets as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_choice, told_of_errors
@@ -51,9 +51,6 @@ MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 MANY_CLASSES, MANY_SHARE = 20, 0.1
 # And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
 HARDLY_REPEATED = 0.5
-# So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
-# is little better than that one if it gets no larger share of the others right.
-FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
 
 
 class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
@@ -518,23 +515,9 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         self, fit: SvmFit, metrics: Metrics, clusters: NDArray[np.intp] | None, *, tested: bool, blamed: bool
     ) -> list[str]:
         """Return what a reader must know before trusting what a machine is judged by."""
-        warnings, options = [], self.options
+        warnings = []
         if isinstance(metrics, ClassificationMetrics):
-            predicted = [one.name for one in metrics.classes if one.precision is not None]
-            largest = max(metrics.classes, key=lambda one: one.support)
-            share, way_out = largest.support / metrics.n, ""
-            uneven = options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL
-            way_out = f"; {option('class-weight', 'balanced')} makes the smaller classes count" if uneven else way_out
-            if absent := [repr(one.name) for one in metrics.classes if not one.support]:
-                which = listed(absent, folding.CLASSES_NAMED)
-                warnings.append(f"no test row has class {which}: they do not show how it is predicted")
-            # Rows of one class do not show that others are forgotten.
-            if metrics.n < FEWEST_JUDGED or share == 1.0:
-                pass
-            elif len(predicted) == 1:
-                warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
-            elif options.weights is None and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share) * uneven:
-                warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
+            warnings = class_warnings(metrics, self.options)
         elif tested and blamed and metrics is not None:
             worst = metrics.max_error**2 / (metrics.n * metrics.rmse**2) if metrics.rmse else 0.0
             warnings += told_of_errors(str(fit.model.target), metrics.r2, f"{metrics.n:,} test rows", worst)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.data.diagnostics.copies import in_percent
-from kerntest.errors import either, option
+from kerntest.errors import either, listed, option
 from kerntest.kernels.algebra import smaller_gain
 from kerntest.kernels.base import Points
+from kerntest.learning.cross_validation import CLASSES_NAMED
 from kerntest.learning.machines.svm_search import AXES, MEASURES, edges
 from kerntest.learning.scores import told_of_errors
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.svm_fit import SvmFit
     from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.results.learning_record import GridSearch
+    from kerntest.report.results.learning_record import ClassificationMetrics, GridSearch
 
 # A relative duality gap above this says nothing good of a machine.
 USABLE_GAP = 0.1
@@ -27,6 +29,11 @@ NEARLY_ALL = 0.9
 FEW_DIFFERENT = 0.1
 # A kernel whose largest value at a single row is so many times the usual one sees little but the outermost rows.
 TOO_STEEP = 100.0
+# So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
+# is little better than that one if it gets no larger share of the others right.
+FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
+# Classes that count alike are told apart by no more than chance up to so many standard errors.
+BY_CHANCE = 2.0
 
 
 def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, options: SvmOptions) -> list[str]:
@@ -94,6 +101,31 @@ def _easier(rows: TrainingRows) -> str:
             told = f"the kernel is {usual:.0e} at the usual row and {largest:.0e} at the outermost"
             return f"{told}: {smaller_gain(len(rows.columns))}"
     return f"a smaller {option('C')} is easier to reach"
+
+
+def class_warnings(metrics: ClassificationMetrics, options: SvmOptions) -> list[str]:
+    """Return what is to know of how classes are predicted: one alone, no better than by one or by chance, or not shown."""
+    warnings, predicted = list[str](), [one.name for one in metrics.classes if one.precision is not None]
+    largest = max(metrics.classes, key=lambda one: one.support)
+    share, way_out = largest.support / metrics.n, ""
+    uneven = options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL
+    way_out = f"; {option('class-weight', 'balanced')} makes the smaller classes count" if uneven else way_out
+    if absent := [repr(one.name) for one in metrics.classes if not one.support]:
+        which = listed(absent, CLASSES_NAMED)
+        warnings.append(f"no test row has class {which}: they do not show how it is predicted")
+    there = [(one.recall, one.support) for one in metrics.classes if one.support and one.recall is not None]
+    error = math.sqrt(sum(recall * (1.0 - recall) / support for recall, support in there)) / len(there)
+    # Rows of one class do not show that others are forgotten.
+    if metrics.n < FEWEST_JUDGED or share == 1.0:
+        pass
+    elif len(predicted) == 1:
+        warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
+    elif options.weights is None and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share) * uneven:
+        warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
+    elif options.weights is not None and metrics.balanced_accuracy - 1.0 / len(there) <= BY_CHANCE * error:
+        told = f"balanced {in_percent(metrics.balanced_accuracy)} of them right, +- {in_percent(error)}"
+        warnings.append(f"the classes are told apart no better than by chance ({told})")
+    return warnings
 
 
 def edge_warnings(search: GridSearch, seed: int = 0) -> list[str]:
