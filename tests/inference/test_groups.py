@@ -261,6 +261,17 @@ def test_numbers_of_which_most_are_alone_are_no_groups():
     assert "hsic_test(data, y_columns='group', missing='indicator') tests" in caught.value.hint
 
 
+@pytest.mark.parametrize(("rows", "told"), [(1, "100,000 of 100,000 groups"), (2, "1,249,975,000 pairs")])
+def test_very_many_groups_are_refused_before_anything_is_made_of_each_or_of_each_two(rows, told):
+    """Of so many rows a step for each two groups takes minutes, and a list of them more memory than there is."""
+    frame = pd.DataFrame({"rownames": np.arange(100_000) // rows, "x": 0.5, "kind": ["u", "v"] * 50_000})
+    with pytest.raises(UsageError, match=told) as caught:
+        mmd_test(frame, by="rownames")
+    # What numbers the rows is no measurement on which others may depend.
+    of_groups = "name a column in by= whose values occur in many rows; by='kind' does"
+    assert (caught.value.hint == of_groups) == (rows == 1)
+
+
 def test_pairs_without_a_common_stratum_are_left_out():
     frame = frame_of((30, 30, 30))
     frame["site"] = np.where(

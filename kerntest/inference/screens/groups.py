@@ -127,7 +127,7 @@ def compare_tables(comparison: Comparison, sources: Sequence[Any], reference: ob
     # Rows are chosen by now.
     comparison = replace(comparison, reading=replace(reading, csv=replace(reading.csv, where=None, sample=None)))
     pairs = [(0, place) for place in range(1, len(tables))]
-    refuse_many(pairs, len(names), "tables")
+    refuse_many(len(pairs), len(names), "tables")
     return _compared(comparison, Samples(names, tables, pairs, names[0]), tables)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from kerntest.data.column_types import as_text, identifies_rows
 from kerntest.data.columns import check_usable, laid_below, match_names, named_columns, split_patterns
 from kerntest.data.condition import as_name
+from kerntest.data.diagnostics.dependent_rows import counters
 from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL
 from kerntest.data.gaps import apply_missing, lost_rows
@@ -86,25 +88,29 @@ def groups_of(
     if not here.any():
         apply_missing(replace(table, columns=(column,)), "drop", [by])
     texts = as_text(column)
-    names = [texts.levels[code] for code in np.flatnonzero(texts.level_counts)]
-    names = [names[one] for one in natural_order(names)]
+    present = np.flatnonzero(texts.level_counts)
+    present = present[natural_order([texts.levels[code] for code in present])]
+    names = [texts.levels[code] for code in present]
     if len(names) < 2:
         said = f"column {by!r} of {table.name} has one value: {names[0]!r}; groups are two or more"
         raise DataError(said, hint=f"name another column in {option('by')}", code="data.groups", where=place)
     first = None if reference is None else _named(reference, names, by, place)
-    rows = [np.flatnonzero(texts.values == texts.levels.index(name)) for name in names]
+    # The last is that of rows without a group.
+    ranks = np.full(len(texts.levels) + 1, -1)
+    ranks[present] = np.arange(len(names))
+    codes = ranks[texts.values]
     ways = _Ways(reading, source, table, column, others, not (whole & here).all())
     every = np.ones(table.n_rows, dtype=np.bool_)
     if reading.missing == "error" and ways.gaps:
-        able = _makes_groups(names, rows, whole, first, ways)
-        if not able and not _makes_groups(names, rows, every, first, ways):
+        able = _makes_groups(names, codes, whole, first, ways)
+        if not able and not _makes_groups(names, codes, every, first, ways):
             # However gaps are taken, no groups can be compared.
-            _parted(names, rows, whole, first, ways)
+            _parted(names, codes, whole, first, ways)
         apply_missing(replace(table, columns=(column,)), "error", [by])
         apply_missing(used.take(here), "error", beside=[column.take(here)], able=able)
     _, lost = apply_missing(replace(table, columns=(column,)), reading.missing, [by])
     warnings = _without_group(table, by, lost, len(names))
-    names, rows, pairs, told = _parted(names, rows, every if indicated else whole, first, ways)
+    names, rows, pairs, told = _parted(names, codes, every if indicated else whole, first, ways)
     warnings += told
     # What was remarked of columns is told of the table.
     plain = replace(used, notes=(), columns=tuple(replace(one, remarks=()) for one in used.columns))
@@ -153,7 +159,8 @@ class _Ways(NamedTuple):
     def others_than_groups(self) -> str:
         """Return what to ask of numbers that are groups of one row each; of names of rows, which columns have groups."""
         counts = self.column.level_counts if self.column.is_category else np.empty(0)
-        if len(counts) and identifies_rows(int(np.count_nonzero(counts)), int(counts.sum())):
+        numbered = counters([self.column])
+        if numbered or (len(counts) and identifies_rows(int(np.count_nonzero(counts)), int(counts.sum()))):
             most = min(20, self.table.n_rows // 2)
             grouping = (one.name for one in self.table.columns if one.is_category and 2 <= len(one.used_levels) <= most)
             example = next((f"; {option('by', name)} does" for name in grouping), "")
@@ -186,40 +193,43 @@ def _makes_groups(*parts: Any) -> bool:
 
 def _parted(
     names: Sequence[str],
-    rows: Sequence[NDArray[np.intp]],
+    codes: NDArray[np.intp],
     complete: NDArray[np.bool_],
     first: str | None,
     ways: _Ways,
 ) -> tuple[list[str], list[NDArray[np.intp]], list[tuple[int, int]], list[str]]:
     """Return the groups of two complete rows or more, of two groups both, their rows and pairs, and what was left out.
 
-    Refuse what leaves too few groups, and more pairs than anybody reads.
+    Refuse what leaves too few groups, and more pairs than anybody reads: every row may have a value of its own, so that
+    rows and pairs are looked for afterwards.
     """
-    by, few = ways.by, list[str]()
-    if len(names) > 2:
-        few = [name for name, own in zip(names, rows, strict=True) if np.count_nonzero(complete[own]) < 2]
-    kept = [(name, own) for name, own in zip(names, rows, strict=True) if name not in few]
+    by = ways.by
+    sizes, enough = (np.bincount(codes[some & (codes >= 0)], minlength=len(names)) for some in (True, complete))
+    kept = np.flatnonzero((enough >= 2) | (len(names) <= 2))
+    left, few = ([names[one] for one in some] for some in (kept, np.setdiff1d(np.arange(len(names)), kept)))
     without = "" if complete.all() else " without missing values"
-    if 2 * sum(len(own) for _, own in kept) < len(complete) and len(few) > FEW_ALONE:
+    if 2 * sizes[kept].sum() < len(complete) and len(few) > FEW_ALONE:
         told = f"{len(few):,} of {counted(len(names), 'group')} in {by!r} have fewer than two rows{without}"
         raise UsageError(told, hint=ways.others_than_groups(), code="usage.groups", where=ways.place)
-    if first in few or len(kept) < 2:
-        told = f"all groups of {by!r}{' but one' if kept else ''} have"
+    if first in few or len(left) < 2:
+        told = f"all groups of {by!r}{' but one' if left else ''} have"
         told = f"the reference {first!r} has" if first in few else told
-        other = f"; {ways.to_compare('reference', kept[0][0])} has more" if first in few and len(kept) > 1 else ""
-        other = other if len(kept) > 1 else f"; {ways.others_than_groups()}"
+        other = f"; {ways.to_compare('reference', left[0])} has more" if first in few and len(left) > 1 else ""
+        other = other if len(left) > 1 else f"; {ways.others_than_groups()}"
         said, hint = f"{told} fewer than two rows{without}", f"a group needs two rows at least{other}"
         raise DataError(said, hint=hint, code="data.groups", where=ways.place)
     warnings = []
     if few:
         said = f"{counted(len(few), 'group')} of {by!r} with fewer than two rows left out"
         warnings.append(f"{said}: {listed([repr(one) for one in few], 5)}")
-    left = [name for name, _ in kept]
-    pairs = list(combinations(range(len(left)), 2))
-    if first is not None:
-        pairs = [(left.index(first), one) for one in range(len(left)) if left[one] != first]
-    refuse_many(pairs, len(left), "groups", ways, left)
-    return left, [own for _, own in kept], pairs, warnings
+    others = [one for one, name in enumerate(left) if name != first]
+    if first is None:
+        refuse_many(math.comb(len(left), 2), len(left), "groups", ways, left[:2])
+        pairs = list(combinations(others, 2))
+    else:
+        refuse_many(len(others), len(left), "groups", ways, [first, left[others[0]]])
+        pairs = [(left.index(first), one) for one in others]
+    return left, [np.flatnonzero(codes == one) for one in kept], pairs, warnings
 
 
 def _without_group(table: Table, by: str, lost: int, groups: int) -> list[str]:
@@ -290,19 +300,17 @@ def call_of(command: str, reading: Reading, source: Any, **told: Any) -> str:
     return either(f"`{typed}`", f"{command}_test({', '.join(['data', *words])})")
 
 
-def refuse_many(
-    pairs: Sequence[Any], count: int, noun: str, ways: _Ways | None = None, names: Sequence[str] = ()
-) -> None:
-    """Refuse more pairs than anybody reads."""
-    if len(pairs) <= MOST_PAIRS:
+def refuse_many(pairs: int, count: int, noun: str, ways: _Ways | None = None, two: Sequence[str] = ()) -> None:
+    """Refuse more pairs than anybody reads, of which the first is of two."""
+    if pairs <= MOST_PAIRS:
         return
     hint, column = f"at most {MOST_PAIRS + 1} {noun} can be compared with one of them", ""
     if ways is not None:
         where, column = ways.reading.csv.where, f" in {ways.by!r}"
-        some = ways.condition([names[one] for one in pairs[0]])
+        some = ways.condition(two)
         some = some if where is None else f"({where}) and {some}"
         hint = f"{ways.to_compare('where', some)} takes two of them; {ways.others_than_groups()}"
         if count - 1 <= MOST_PAIRS:
-            hint = f"{ways.to_compare('reference', names[0])} compares each with that one; {hint}"
-    said = f"{counted(count, noun.removesuffix('s'))}{column} make {len(pairs):,} pairs, more than {MOST_PAIRS}"
+            hint = f"{ways.to_compare('reference', two[0])} compares each with that one; {hint}"
+    said = f"{counted(count, noun.removesuffix('s'))}{column} make {pairs:,} pairs, more than {MOST_PAIRS}"
     raise UsageError(said, hint=hint, code="usage.groups")
