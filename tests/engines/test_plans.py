@@ -347,8 +347,29 @@ def test_screens_are_counted_by_their_pairs_steps_and_groups(counted):
     assert certain(counted("fft", lambda: kerntest.hsic_pairs(levels))) < 300 * 20_000 * transform_work(20_000)
     one, two = (certain(counted("call", lambda k=k: kerntest.hsic_select(table(300, 5), "c0", k))) for k in (1, 2))
     assert (one, two) == (300 * 4, pytest.approx(300 * 4 + 3 * (300 + 150 * 60)))
-    groups = [certain(counted("gather", lambda g=g: kerntest.hsic_joint(table(99, 4), g))) for g in ("c0,c1,c2", "c*")]
-    assert groups == [pytest.approx(1.5 * others * 1000 * 99**2 / 2) for others in (2, 3)]
+
+
+def test_a_joint_test_takes_and_holds_the_different_rows_of_each_group(counted):
+    def run(data, groups="c0,c1,c2", permutations=1000):
+        return functools.partial(kerntest.hsic_joint, data, groups, permutations=permutations)
+
+    # So few rows are one strip.
+    groups = [certain(counted("gather", run(table(99, 4), names))) for names in ("c0,c1,c2", "c*")]
+    assert groups == [pytest.approx(1.4 * others * 1000 * 99**2) for others in (2, 3)]
+    codes = np.random.default_rng(0).integers(0, 5, (2000, 3))
+    several, few = table(2000, 3), pd.DataFrame(codes.astype(float)).add_prefix("c")
+    many, moved = (certain(counted("gather", run(data))) for data in (several, few))
+    area = 1000 * 2000 * (2000 + 64) / 2
+    # Every two groups are tested beside it, once.
+    assert many == pytest.approx(2 * 1.4 * area, rel=1e-3)
+    assert moved == pytest.approx(2 * (0.4 * 5 / 64 + 5 / 2000) * area, rel=1e-2)
+    # What two matrices of all rows take; relabellings are held beside them.
+    held, less, short = (
+        planned(run(data, permutations=count), threads=1).memory_bytes
+        for data, count in ((several, 1000), (few, 1000), (few, 10))
+    )
+    assert held - less == pytest.approx(8 * 2 * (2000**2 - 25), abs=2)
+    assert less - short == pytest.approx(4 * 990 * 2 * 2000, abs=2)
 
 
 def machine(n, **options):

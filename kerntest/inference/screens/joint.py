@@ -19,13 +19,21 @@ import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import allowed_bytes
+from kerntest.engines.plan import added, count_wanted
 from kerntest.errors import UndecidedError, either, option, shown_argument, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
-from kerntest.inference.screens.many_pairs import Screen, screen
-from kerntest.inference.screens.work_of_screens import work_of_joint
+from kerntest.inference.screens.many_pairs import Screen, in_squares, screen
+from kerntest.inference.screens.work_of_screens import (
+    JointGroups,
+    PairsOfRows,
+    Screened,
+    bytes_of_pairs,
+    work_of_pairs,
+)
 from kerntest.inference.sides import ORDER_STREAM, Options, Reading, Scale
 from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
 from kerntest.kernels.base import DensePairs
+from kerntest.matrices.different import equal_rows
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
 from kerntest.report.summaries.test_summary import joint_sentence
 
@@ -142,15 +150,13 @@ def hsic_joint(
         )
     families = [shared.kernel(variable) for variable in variables]
     kernels = [family.kernels[0] for family in families]
-    shared.plan(
-        sum(len(one.names) for one in variables),
-        f"{d} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
-        8.0 * d * n**2,
-        work_of_joint(n, [(one.points, kernel) for one, kernel in zip(variables, kernels, strict=True)], permutations),
-    )
+    points = [one.points for one in variables]
+    sides = list(zip(points, kernels, strict=True))
+    every_two = list(combinations(range(d), 2))
+    if count_wanted(n):
+        _plan(shared, sum(len(one.names) for one in variables), sides, every_two, permutations)
     rng = np.random.default_rng((seed, ORDER_STREAM))
     drawn = [[rng.permutation(n).astype(np.int32) for _ in range(d - 1)] for _ in range(permutations - 1)]
-    points = [one.points for one in variables]
     relabellings = [[np.arange(n, dtype=np.int32)] * (d - 1), *drawn]
     values = JointStatistic(kernels, points, shared.engine).relabelled(relabellings, shared.engine, progress)
     refuse_overflow(kernels[:1], values[None])
@@ -164,8 +170,6 @@ def hsic_joint(
     names = [tuple(name for name in one.names if name not in unseen) for one in variables]
     shared.left_out += tuple(unseen)
     named = [", ".join(one.names) for one in variables]
-    every_two = list(combinations(range(d), 2))
-    sides = list(zip(points, kernels, strict=True))
     in_pairs = screen(sides, every_two, replace(options, estimator="unbiased", permutations=1), shared.engine)
     return JointResult(
         schema="kerntest.hsic.joint/1",
@@ -188,6 +192,29 @@ def hsic_joint(
         ),
         null=permutation_null(judged, len(values), permutations, resampling="random permutations of whole groups"),
         **shared.told(*relabelling_warning(judged.p_value, len(values), alpha)),
+    )
+
+
+def _plan(
+    shared: Screen,
+    columns: int,
+    sides: Sequence[tuple[Points, Kernel]],
+    every_two: Sequence[tuple[int, int]],
+    permutations: int,
+) -> None:
+    """Tell what the test takes, and the tests of every two groups that are told beside it."""
+    n, threads = shared.n, shared.engine.threads
+    joint = JointGroups(n, sides, [_different(points) for points, _ in sides], _strip_rows(n))
+    groups = {place: Screened.of(*side) for place, side in enumerate(sides)}
+    # These have no relabellings of their own.
+    pairs = [PairsOfRows(n, [[every_two[index] for index in some] for some in in_squares(every_two, n)], 1)]
+    least, most = bytes_of_pairs(groups, pairs, shared.engine, target=False)
+    held = joint.held(permutations, threads)
+    shared.plan(
+        columns,
+        f"{len(sides)} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
+        (max(held, least), max(held, most)),
+        added(joint.work(permutations), work_of_pairs(groups, pairs)),
     )
 
 
@@ -218,6 +245,17 @@ def _groups(shared: Screen, groups: str | Sequence[Patterns]) -> list[list[str]]
             "groups",
         )
     return members
+
+
+def _different(points: Points) -> int:
+    """Return how many different rows there are."""
+    found = equal_rows([points.numeric, points.codes])
+    return len(points) if found is None else len(found[0])
+
+
+def _strip_rows(n: int) -> int:
+    """Return how many rows of the first matrix are a strip."""
+    return max(FEWEST_STRIP_ROWS, STRIP_ENTRIES // n)
 
 
 def rounding_bound(kernels: Sequence[Kernel], points: Sequence[Points]) -> float:
@@ -269,7 +307,7 @@ class _GroupMatrix:
         Summed over all strips, K_ij times any symmetric matrix is then the sum over all i, j.
         """
         n = len(self.place)
-        height = max(FEWEST_STRIP_ROWS, STRIP_ENTRIES // n)
+        height = _strip_rows(n)
         strips = []
         for start in range(0, n, height):
             strip = self.values[self.place[start : start + height, None], self.place[start:]]

@@ -7,7 +7,6 @@ test finds a dependence and they are near 0, it is of another kind.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -42,7 +41,6 @@ from kerntest.inference.screens.many_pairs import (
 )
 from kerntest.inference.screens.work_of_screens import MANY_SETS, PairsOfRows, Screened, bytes_of_pairs, work_of_pairs
 from kerntest.inference.sides import FEWEST_ROWS, Options, Reading, Variable
-from kerntest.matrices.factor import MOST_COLUMNS, TOLERANCE, expected_rank
 from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.test_summary import screen_sentence
@@ -329,8 +327,7 @@ class _Pairs(Screen):
         for start in range(0, len(places), step):
             column = self.columns[places[start]].take(~self.columns[places[start]].missing)
             points, kernel = self._side(laid_below(column), len(column.values))
-            rank = expected_rank(kernel, points, TOLERANCE, MOST_COLUMNS * math.sqrt(len(points)))[1]
-            found |= {place: Screened(points, kernel, rank) for place in places[start : start + step]}
+            found |= dict.fromkeys(places[start : start + step], Screened.of(points, kernel))
         return found
 
     def tested(self, progress: Progress | None) -> list[Tested]:

@@ -21,10 +21,12 @@ from kerntest.inference.work_of_tests import (
     work_of_factor,
 )
 from kerntest.kernels.counting import work_of_values
+from kerntest.matrices.factor import MOST_COLUMNS, TOLERANCE, expected_rank
 from kerntest.matrices.passes import HELD_ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Self
 
     from kerntest.engines.engine import Engine
     from kerntest.engines.plan import Work
@@ -50,6 +52,16 @@ SETS_LOOKED_AT = 500
 TURNED, MULTIPLIED = 1.0, 4.0
 # Steps over the entries of a factor, for each of its columns, while cubes of the entries of its matrix are summed.
 CUBED_ENTRIES = 8.0
+# Joint tests: of the entries of a strip those that are found at other places, where not among few; steps over those of each
+# group and of all; calls for a strip and group, and for a relabelling; and of measured peaks strips under way.
+TAKEN, ENTRIES_OF_GROUP, ENTRIES_OF_STRIP, CALLS_OF_STRIP, CALLS_OF_RELABELLING, STRIPS_UNDER_WAY = (
+    0.4,
+    3.0,
+    2.0,
+    8.0,
+    20.0,
+    5,
+)
 # Of measured peaks: blocks of many matrices, in bytes for each entry, and vectors of blocks of lines under way.
 STACKED_BYTES, LINES_UNDER_WAY = 18.0, 64
 
@@ -60,6 +72,12 @@ class Screened(NamedTuple):
     points: Points
     kernel: Kernel
     rank: float
+
+    @classmethod
+    def of(cls, points: Points, kernel: Kernel) -> Self:
+        """Look how many columns there are."""
+        most = MOST_COLUMNS * math.sqrt(len(points))
+        return cls(points, kernel, expected_rank(kernel, points, TOLERANCE, most)[1])
 
 
 def by_factors(ranks: Mapping[int, float], pairs: Sequence[Pair], n: int, times: float = 1.0) -> bool:
@@ -159,11 +177,34 @@ def work_of_selection(n: int, candidates: int, steps: int, orders: int, rank: in
     return added(*works)
 
 
-def work_of_joint(n: int, groups: Sequence[tuple[Points, Kernel]], permutations: int) -> Work:
-    """Return what the joint test of several groups takes: half of each matrix at its relabelled places, and their product."""
-    values, others = added(*(work_of_values([kernel], points) for points, kernel in groups)), len(groups) - 1.0
-    moved = {"gather": 1.5 * others, "entry": 3.0 * others + 2.0}
-    return added(added(values, times=float(n) ** 2), added(moved, times=permutations * float(n) ** 2 / 2))
+class JointGroups(NamedTuple):
+    """The groups of a joint test of n rows: how many different rows each has, and the rows of a strip of the first matrix."""
+
+    n: int
+    groups: Sequence[tuple[Points, Kernel]]
+    different: Sequence[int]
+    strip: int
+
+    def work(self, permutations: int) -> Work:
+        """Return what it takes: the matrix of the different rows of each group, and half of that of all rows, relabelled."""
+        n, strip, others = float(self.n), min(self.strip, self.n), self.different[1:]
+        made = [
+            added(work_of_values([kernel], points), times=float(m) ** 2)
+            for (points, kernel), m in zip(self.groups, self.different, strict=True)
+        ]
+        # Whole rows of the different ones are moved, and single entries of these: those of few stay in the cache.
+        moved = {
+            "gather": sum(TAKEN * min(1.0, m / strip) + m / n for m in others),
+            "entry": ENTRIES_OF_GROUP * len(others) + ENTRIES_OF_STRIP,
+        }
+        calls = {"call": CALLS_OF_STRIP * len(self.different) * math.ceil(n / strip) + CALLS_OF_RELABELLING}
+        return added(*made, added(added(moved, times=n * (n + strip) / 2), calls, times=permutations))
+
+    def held(self, permutations: int, threads: int) -> float:
+        """Return the bytes: strips of half of the first matrix, the others or, before these, that one whole, and the relabellings."""
+        n, strip, (first, *others) = float(self.n), min(self.strip, self.n), [float(m) ** 2 for m in self.different]
+        strips = n * (n + strip) / 2 + STRIPS_UNDER_WAY * threads * n * strip
+        return 8.0 * (max(first, sum(others)) + strips) + 4.0 * permutations * len(others) * n
 
 
 def bytes_of_pairs(
