@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -205,10 +205,10 @@ def _parted(
     """
     by = ways.by
     sizes, enough = (np.bincount(codes[some & (codes >= 0)], minlength=len(names)) for some in (True, complete))
-    kept = np.flatnonzero((enough >= 2) | (len(names) <= 2))
-    left, few = ([names[one] for one in some] for some in (kept, np.setdiff1d(np.arange(len(names)), kept)))
+    able = (enough >= 2) | (len(names) <= 2)
+    left, few = (list(compress(names, some)) for some in (able, ~able))
     without = "" if complete.all() else " without missing values"
-    if 2 * sizes[kept].sum() < len(complete) and len(few) > FEW_ALONE:
+    if 2 * sizes[able].sum() < len(complete) and len(few) > FEW_ALONE:
         told = f"{len(few):,} of {counted(len(names), 'group')} in {by!r} have fewer than two rows{without}"
         raise UsageError(told, hint=ways.others_than_groups(), code="usage.groups", where=ways.place)
     if first in few or len(left) < 2:
@@ -229,7 +229,7 @@ def _parted(
     else:
         refuse_many(len(others), len(left), "groups", ways, [first, left[others[0]]])
         pairs = [(left.index(first), one) for one in others]
-    return left, [np.flatnonzero(codes == one) for one in kept], pairs, warnings
+    return left, [np.flatnonzero(codes == one) for one in np.flatnonzero(able)], pairs, warnings
 
 
 def _without_group(table: Table, by: str, lost: int, groups: int) -> list[str]:
