@@ -516,4 +516,5 @@ def _draw_lags(axis: Any, result: Any, n: int, statistics: Array, name: str) -> 
         axis.plot([strongest], [at], "^", color=COLOUR_X, label=label)
     axis.set(xlabel="lag: row i of x with row i + lag of y", ylabel=name, xmargin=0.01)
     axis.legend(frameon=False, fontsize=8, loc="upper right")
-    write_title(axis, f"Lags of {minimum:,} rows and more stand for independence; grey: those below")
+    few = f"Lags of {minimum:,} rows and more stand for independence; grey: those below"
+    write_title(axis, few if minimum > 1 else "All lags but 0 stand for independence")
