@@ -13,6 +13,7 @@ from kerntest.engines import engine as engines
 from kerntest.engines.plan import added, count_wanted, taken_by_rows, tell
 from kerntest.errors import UndecidedError, option
 from kerntest.inference.verdict import Verdict, judged_together
+from kerntest.kernels.elementary import Periodic
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record, two_sample_record
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Table
     from kerntest.inference.family import Family
-    from kerntest.inference.sides import Groups, Options, Paired, Resampling, Sample
+    from kerntest.inference.sides import Groups, Options, Paired, Resampling, Sample, Scale
     from kerntest.inference.work_of_tests import Side, Step
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.independence_record import IndependenceResult
@@ -98,7 +99,12 @@ class RunOfTest:
             "effect_size": verdict.found.effect_size,
             "null": verdict.null,
             "family": judged_together(family, verdict.judged, self.options.judge, member),
-            "warnings": (*warnings, *kernel_warnings(family, verdict.kernels), *self.adapted, *verdict.warnings),
+            "warnings": (
+                *warnings,
+                *kernel_warnings(family, verdict.kernels, self.options.scale),
+                *self.adapted,
+                *verdict.warnings,
+            ),
         }
 
     def prepare(
@@ -157,8 +163,8 @@ class RunOfTest:
 # What a reader must know before believing a test
 
 
-def kernel_warnings(family: Family, kernels: tuple[Kernel, ...]) -> list[str]:
-    """Return warnings where the kernels do not see everything."""
+def kernel_warnings(family: Family, kernels: tuple[Kernel, ...], scale: Scale) -> list[str]:
+    """Return warnings where the kernels do not see everything, or have periods of columns that were scaled."""
     warnings = []
     if family.unused:
         names = ", ".join(family.unused)
@@ -170,6 +176,10 @@ def kernel_warnings(family: Family, kernels: tuple[Kernel, ...]) -> list[str]:
         reason = None if all_seen else why_not_characteristic(kernel)
         if reason is not None:
             warnings.append(f"{side}{reason}".replace("MMD", statistic))
+        if Periodic.name in str(kernel) and scale != "none":
+            warnings.append(
+                f"{side}the period of '{kernel}' is in units of the scaled columns: {option('scale', 'none')} takes it in their own"
+            )
         if not kernel.positive_definite:
             warnings.append(
                 f"{side}the kernel '{kernel}' is not positive definite: {statistic}{square} is then no squared distance "

@@ -311,7 +311,7 @@ def hsic_test(
                 if time_series
                 else _cluster_warnings(test, groups, paired, rejects=rejects)
                 if isinstance(test, ClusteredVariables)
-                else _row_warnings(groups, paired, rejects=rejects)
+                else _row_warnings(groups, paired, rejects=rejects, without=_without_ways(statistic, options))
             ),
         ),
     )
@@ -512,10 +512,16 @@ def _cluster_warnings(test: ClusteredVariables, groups: Groups, paired: Paired, 
         return [*held_back, *told[0]]
     sides = [side.take(paired.origin) for side, _ in groups.sides()]
     holding = next(read for read in groups.read if cluster in read.names)
-    return [*held_back, *clusters_out_of_order(sides, holding.take(paired.origin), cluster)]
+    return [*held_back, *clusters_out_of_order(sides, holding.take(paired.origin), cluster, rejects=rejects)]
 
 
-def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:
+def _without_ways(statistic: Statistic, options: Options) -> str:
+    """Return the options with which there are no tests of clusters and series."""
+    given = {"statistic": statistic != "hsic" and statistic, "null": options.null != "permutation" and options.null}
+    return " and ".join(option(name, value) for name, value in given.items() if value)
+
+
+def _row_warnings(groups: Groups, paired: Paired, *, rejects: bool, without: str) -> list[str]:
     """Return warnings where rows follow one another, count, or repeat each other."""
-    in_order = order_warnings(groups.sides(), rejects=rejects, rows=paired.origin)
+    in_order = order_warnings(groups.sides(), rejects=rejects, rows=paired.origin, without=without)
     return [*in_order, *exact.paired_copies(paired, groups.tables)]

@@ -127,6 +127,11 @@ def test_every_command_tells_cases():
     tested = hsic_test(table, x_columns="wage", y_columns="hours")
     assert by_cluster in tested.warnings
     assert not [text for text in tested.warnings if "neighbouring" in text]
+    for given, without in (({"statistic": "kcc"}, "statistic='kcc'"), ({"null": "moments"}, "null='moments'")):
+        (text,) = (
+            one for one in hsic_test(table, x_columns="wage", y_columns="hours", **given).warnings if told in one
+        )
+        assert f"cluster='person', without {without}, relabels them together" in text
     assert not hsic_test(table, x_columns="wage", y_columns="hours", cluster="person").warnings
     (text,) = [text for text in hsic_pairs(table, exclude="year").warnings if told in text]
     assert "hsic_test with x_columns='wage', y_columns='hours', cluster='person'" in text

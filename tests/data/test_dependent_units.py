@@ -72,6 +72,24 @@ def test_series_within_strata_are_told_in_any_order_of_the_groups():
                 assert any(told in text for text in found.warnings) == known
 
 
+def test_clusters_of_other_times_each_are_told_where_both_sides_follow_these():
+    rng = np.random.default_rng(2)
+    years = np.sort(np.array([rng.choice(10, 6, replace=False) for _ in range(60)]), axis=1).ravel()
+    x, y = (0.5 * years + rng.normal(size=360) for _ in range(2))
+    panel = pd.DataFrame({"firm": np.repeat(np.arange(60), 6), "year": 1990 + years, "x": x, "y": y})
+    options = {"x_columns": "x", "y_columns": "y", "cluster": "firm"}
+    told = "rows of 'firm' change places by their order, and those in one place have different 'year'"
+    found = hsic_test(panel, **options)
+    assert found.reject
+    assert any(told in text for text in found.warnings)
+    # Of a dependence within rows alone it is no matter.
+    common = rng.normal(size=360)
+    alone = panel.assign(x=common + rng.normal(size=360), y=common + rng.normal(size=360))
+    found = hsic_test(alone, **options)
+    assert found.reject
+    assert not any("change places" in text for text in found.warnings)
+
+
 def test_rows_of_clusters_in_no_order_of_time_are_told():
     rng = np.random.default_rng(1)
     person, year = np.repeat(np.arange(40), 6), np.tile(np.arange(1980, 1986), 40)

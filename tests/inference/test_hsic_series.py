@@ -1,6 +1,7 @@
 """The shift test for two series: every shift against dense matrices, its level, and the lag that it finds."""
 
 import itertools
+import re
 from pathlib import Path
 
 import naive
@@ -156,6 +157,15 @@ def test_a_delay_is_found_where_it_is_kept_out_of_the_null():
     assert far.p_value <= 0.05 < every.p_value
     assert far.lags.memory > 1.0
     assert any("at a lag of 3 rows" in text and "min_lag=6 keeps it out" in text for text in every.warnings)
+
+
+def test_a_minimum_that_cannot_reject_names_one_that_can():
+    x, y = autoregressive(np.random.default_rng(9), 200, 0.6)
+    options = {"time_series": True, **MEDIAN}
+    (told,) = (text for text in hsic_test(x, y, min_lag=95, **options).warnings if "cannot reject" in text)
+    named = int(re.search(r"or min_lag=(\d+)$", told).group(1))
+    assert 20 < named < 95
+    assert hsic_test(x, y, min_lag=named // 2, **options).null.p_floor <= 0.05
 
 
 def test_trends_on_both_sides_are_told():

@@ -241,3 +241,11 @@ def test_a_few_rows_have_fewer_pairings_than_relabellings():
     assert any("of 6 rows no curve" in warning for warning in curve.warnings)
     enough = hsic_test(np.arange(8.0), np.arange(8.0) ** 2, null="moments")
     assert not any("no curve" in warning for warning in enough.warnings)
+
+
+def test_periods_of_scaled_columns_are_told():
+    table = pd.DataFrame({"wind": RNG.uniform(0, 360, 200), "heat": RNG.normal(size=200)})
+    told = "the period of 'periodic(period=360)' is in units of the scaled columns: scale='none' takes it in their own"
+    for scale, known in (("standardize", True), ("none", False)):
+        found = hsic_test(table, x_columns="wind", y_columns="heat", kernel_x="periodic(360)", scale=scale)
+        assert any(text == f"x: {told}" for text in found.warnings) == known

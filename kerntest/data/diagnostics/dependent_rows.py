@@ -197,10 +197,15 @@ def _groups_of_cases_in_place(
 
 
 def order_warnings(
-    sides: Sequence[tuple[Table, Table]], *, rejects: bool, rows: NDArray[np.intp] | None = None
+    sides: Sequence[tuple[Table, Table]], *, rejects: bool, rows: NDArray[np.intp] | None = None, without: str = ""
 ) -> list[str]:
-    """Return what a reader must know of the order of the rows: sides, each in the table it was read from, that follow it."""
+    """Return what a reader must know of the order of the rows: sides, each in the table it was read from, that follow it.
+
+    What has a way for them goes `without` options that were given.
+    """
     cases, alike = None, list[list[str]]()
+    leaving = f", without {without}," if without else ""
+    series = f"{option('time-series', True)}{leaving} tests series"
     if rejects:
         alike = [alike_neighbours(side.columns, read, rows) for side, read in sides]
         found = (case_column(read, *(side.columns for side, _ in sides)) for _, read in sides)
@@ -210,18 +215,19 @@ def order_warnings(
     if cases is not None:
         told = [
             cases.told(
-                f"{option('cluster', [cases.column.name])} relabels them together", *(side.columns for side, _ in sides)
+                f"{option('cluster', [cases.column.name])}{leaving} relabels them together",
+                *(side.columns for side, _ in sides),
             )
         ]
     elif named:
-        told = [series_warning(named, f"{option('time-series', True)} tests series")]
+        told = [series_warning(named, series)]
     elif rejects:
         pair = sides[0][0].names, sides[1][0].names
         columns = [column for side, _ in sides for column in side.columns]
         in_place = alike_in_place(sides[0][1], columns, [pair])
-        told = [in_place_warning(*one, lambda name: option("cluster", [name])) for one in islice(in_place, 1)]
+        told = [in_place_warning(*one, lambda name: option("cluster", [name]) + leaving) for one in islice(in_place, 1)]
         if not told and (named := _beside_series(sides, rows)):
-            told = [series_warning(named, f"{option('time-series', True)} tests series")]
+            told = [series_warning(named, series)]
     elif sides[0][1] is sides[1][1]:
         told = [*balanced(sides[0][0], sides[1][0], sides[0][1])]
     alone = {side.names[0] for side, _ in sides if len(side.columns) == 1}

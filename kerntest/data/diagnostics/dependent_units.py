@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # So many pairs can reject.
 FEWEST_PAIRED = 6
+# Means differ where they do so less often by chance.
+BY_CHANCE = 1e-3
 # The shares of so many categories are looked at.
 COMMONEST = 10
 
@@ -201,8 +203,11 @@ def _follow_within(values: NDArray[Any], groups: NDArray[np.intp], strata: NDArr
     return found > IN_TIME * math.sqrt(errors)
 
 
-def clusters_out_of_order(sides: Sequence[Table], table: Table, cluster: str) -> Iterator[str]:
-    """Yield a warning where rows of clusters change places with those of another time, by their order in the file."""
+def clusters_out_of_order(sides: Sequence[Table], table: Table, cluster: str, *, rejects: bool) -> Iterator[str]:
+    """Yield a warning where rows of clusters change places with those of another time, by their order in the file.
+
+    In the order of time they do where each cluster has other times, which matters where both sides follow these.
+    """
     units = places_among_values(table[cluster])
     left, right = _next_to(units)
     if any(all((one.values[left] == one.values[right]).all() for one in side.columns) for side in sides):
@@ -218,8 +223,15 @@ def clusters_out_of_order(sides: Sequence[Table], table: Table, cluster: str) ->
         told = one.kind == "date" or (whole and (says_time(one.name) or within_years(ascending)))
         if told and len(np.unique(units * len(ascending) + time, return_counts=True)[0]) == len(units):
             # Clusters of one size have the rows of each time in the same place.
+            known_places = len(np.unique(known, return_counts=True)[0])
             ranked = np.unique(known * len(units) + _places_within(units, time), return_counts=True)[0]
-            if len(ranked) == len(np.unique(known, return_counts=True)[0]):
+            if len(ranked) == known_places:
+                at_places = np.unique(known * len(ascending) + time, return_counts=True)[0]
+                if rejects and len(at_places) > known_places and all(_follows_times(side, time) for side in sides):
+                    yield (
+                        f"rows of {cluster!r} change places by their order, and those in one place have different {one.name!r}: "
+                        f"what all have in common at one time is taken for dependence; {option('where')} takes times that all have"
+                    )
                 return
             unlike.append(one.name)
     if unlike:
@@ -227,6 +239,21 @@ def clusters_out_of_order(sides: Sequence[Table], table: Table, cluster: str) ->
             f"rows of {cluster!r} change places by their order in the file, which is not that of {unlike[0]!r}: what all "
             f"have in common at one time is taken for dependence; sort the file by {unlike[0]!r}"
         )
+
+
+def _follows_times(side: Table, time: NDArray[np.intp]) -> bool:
+    """Say whether the means of some column of numbers differ between times that rows share, beyond chance."""
+    from scipy.special import fdtrc  # noqa: PLC0415 - takes 0.2 s to load
+
+    n, count = len(time), int(time.max()) + 1
+    for column in side.columns:
+        if column.is_category or count in {1, n}:
+            continue
+        fitted = means_of_groups(column.values, time)[time]
+        between, within = np.square(fitted - column.values.mean()).sum(), np.square(column.values - fitted).sum()
+        if within > 0.0 and fdtrc(count - 1, n - count, between / (count - 1) / (within / (n - count))) < BY_CHANCE:
+            return True
+    return False
 
 
 def _places_within(groups: NDArray[np.intp], values: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -360,7 +360,11 @@ def hsic_by_features(
         warnings=(
             *groups.warnings,
             *(text for text in run.warnings if text not in groups.warnings),
-            *order_warnings(groups.sides(), rejects=p_value <= options.alpha),
+            *order_warnings(
+                groups.sides(),
+                rejects=p_value <= options.alpha,
+                without="" if run.why else option("method", "features"),
+            ),
             *copies_warning([*sample.numeric.T, *sample.codes.T], total=n, has_others=run.has_others),
         ),
         method="features",

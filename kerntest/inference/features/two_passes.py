@@ -247,7 +247,7 @@ class Survey(exact.RunOfTest):
         among: OneOfTests | None = None,
     ) -> None:
         super().__init__(options, threads)
-        self.adapted, self._why = (*why, *self.adapted), tuple(why)
+        self.adapted, self.why = (*why, *self.adapted), tuple(why)
         self._command, self._progress, self.reading, self._among = command, progress, reading, among
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
@@ -368,7 +368,7 @@ class Survey(exact.RunOfTest):
                 self._command,
                 rows,
                 columns,
-                steps=(told, *self._why),
+                steps=(told, *self.why),
                 memory=(need(self.engine.threads),) * 2,
                 work=added(units, times=times),
                 engine=self.engine,

@@ -372,11 +372,15 @@ class TwoSeries(TwoVariables):
             "cyclic shifts of the series",
             self.shifts + 1,
             memory / (self.shifts + memory),
-            "it takes longer series" + (f", or {option('min-lag', 1)}" if self.minimum > 1 else ""),
+            "it takes longer series" + (f", or {option('min-lag', self._longest(memory))}" if self.minimum > 1 else ""),
             exact=False,
             every=every,
             memory=memory,
         )
+
+    def _longest(self, memory: float) -> int:
+        """Return about the largest minimum with which the test can reject, at least 1."""
+        return max(1, int(self.n + 1 - memory * (1.0 / self.options.alpha - 1.0)) // 2)
 
     def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
         """Return at which shift any of the pairs sees most, by its deviations over the shifts that stand for independence."""
