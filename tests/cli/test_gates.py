@@ -49,6 +49,21 @@ def test_the_reason_is_told_and_the_model_is_there(kerntest, tmp_path):
     assert kerntest("predict", model, IRIS, "--fail-on", "incomplete>0", "-o", tmp_path / "o.csv").code == 0
 
 
+def test_the_share_of_outliers_is_a_number_of_predictions(kerntest, tmp_path):
+    model, out = tmp_path / "m.kt", tmp_path / "o.csv"
+    kerntest("svm", IRIS, "--task", "one-class", "--exclude", "species", "--nu", "0.2", "-o", model)
+    outcome = kerntest("predict", model, IRIS, "-o", out, "--fail-on", "outliers>0.1", "--json")
+    assert outcome.code == 1
+    found = json.loads(outcome.out)
+    assert found["outliers"] == found["predictions"]["false"] / 150 > 0.1
+    assert "exit code 1, because of --fail-on outliers>0.1: outliers is 0.1" in outcome.err
+    assert kerntest("predict", model, IRIS, "-o", tmp_path / "p.csv", "--fail-on", "outliers>0.2").code == 0
+    # A model of classes has none.
+    kerntest(*SVM, "-o", tmp_path / "classes.kt")
+    other = kerntest("predict", tmp_path / "classes.kt", IRIS, "-o", tmp_path / "q.csv", "--fail-on", "outliers>0.2")
+    assert (other.code, "outliers is null in the report" in other.err) == (4, True)
+
+
 @pytest.mark.parametrize("gate", ["rmse>1", "test.log_loss>1"])
 def test_a_gate_on_a_number_that_is_null_is_4(kerntest, gate):
     outcome = kerntest(*SVM, "--fail-on", gate)

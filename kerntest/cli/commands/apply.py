@@ -48,7 +48,7 @@ PREDICT = Manual(
     notes={
         "What is written": "A line for each row of DATA, in its order: row, its number from 1; the columns named in "
         "--keep; prediction, a class or number as in training, or for a one-class model true for rows like the "
-        "training rows and false for outliers; with --decision the decision function, above 0 for the second class, "
+        "training rows and false for outliers, whose share --fail-on 'outliers>0.1' judges; with --decision the decision function, above 0 for the second class, "
         "one for each pair of several; with --proba the probability of each class. A ridge regression writes a column "
         "with the name of each target (TARGET_predicted beside a target in --keep) instead of prediction; with --std its standard deviation, TARGET_std, and with "
         "--interval also the ends of the interval, TARGET_low and TARGET_high. Columns of DATA are found by name, in "

@@ -56,9 +56,7 @@ class Sums(NamedTuple):
     @classmethod
     def of(cls, values: NDArray[Any]) -> Sums:
         """Return those of some values."""
-        if not len(values):
-            return cls()
-        return cls(float(values.sum()), float(values.min()), float(values.max()), len(values))
+        return cls(float(values.sum()), float(values.min()), float(values.max()), len(values)) if len(values) else cls()
 
     def plus(self, other: Sums) -> Sums:
         """Return those of the next rows too."""
@@ -162,7 +160,9 @@ class PredictionColumns(ModelColumns):
         """Return the range of predicted numbers, of one target or of several, or how many rows have each class."""
         told = {name: self.about.get(name) for name in ("task", "target", "probability")}
         if told["task"] != "regress":
-            return told | {"predictions": {name: int(one.total) for name, one in sums.items()}}
+            shares = {(told["task"], name): one.total / one.n for name, one in sums.items() if one.n}
+            counts = {name: int(one.total) for name, one in sums.items()}
+            return told | {"predictions": counts, "outliers": shares.get(("one-class", "false"))}
         ranges = {name: NumberSummary(one.low, one.total / one.n, one.high) for name, one in sums.items() if one.n}
         return told | ({"by_target": ranges} if len(sums) > 1 else {"numbers": next(iter(ranges.values()), None)})
 

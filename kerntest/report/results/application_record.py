@@ -189,6 +189,8 @@ class PredictionReport(ApplicationReport):
         Rows with a prediction.
     predictions : mapping of str to int, or None
         How many rows got each class; of a one-class model "true" for rows like the training rows, "false" for outliers.
+    outliers : float or None
+        Of a one-class model: their share of the rows with a prediction.
     numbers : NumberSummary or None
         Of a regression with one target.
     by_target : mapping of str to NumberSummary, or None
@@ -201,6 +203,7 @@ class PredictionReport(ApplicationReport):
     target: str | None
     predicted: int
     predictions: Mapping[str, int] | None = None
+    outliers: float | None = None
     numbers: NumberSummary | None = None
     by_target: Mapping[str, NumberSummary] | None = None
     probability: bool | None = None
