@@ -147,3 +147,22 @@ def test_few_different_rows_are_not_blamed_for_needing_all():
     machine = SVM().fit(X, X.sum(axis=1) % 2)
     assert machine.score(X, X.sum(axis=1) % 2) == 1.0
     assert not machine.fit_.warnings
+
+
+def test_support_vectors_are_counted_among_rows_of_their_kind_and_what_a_grid_chose_is_not_blamed():
+    different = np.random.default_rng(1).normal(size=(60, 3))
+    X, y = np.repeat(different, 3, axis=0), np.repeat(np.arange(60) % 2, 3)
+
+    def told(**options):
+        return [one for one in train_svm(frame_of(X, y), "y", **options).warnings if "support vectors" in one]
+
+    among = " of 60 different ones of 180 training rows are support vectors: "
+    other = "or the columns say little of the target; grid=True looks for better"
+    assert told(C=1e-4) == [f"60{among}the cost may be too small, {other}"]
+    assert told(C=1e4, bandwidth=0.01) == [f"60{among}the kernel may be too narrow, {other}"]
+    assert told(grid=True) == [f"58{among}the columns may say little of the target"]
+    # Folds that judge one cell have chosen nothing.
+    assert told(C=1e-4, cv=5) == told(C=1e-4)
+    # Wherever equal rows have both classes each of them is needed, by any machine.
+    crossed = train_svm(frame_of(np.repeat(different, 20, axis=0), np.arange(1200) % 20 == 0), "y")
+    assert "support vectors" not in " | ".join(crossed.warnings)

@@ -263,6 +263,25 @@ def test_a_cost_and_an_epsilon_out_of_proportion_to_the_target_are_told_in_place
         SVM(task="regress").fit(X[:, :3], 1e5 * X[:, 3])
 
 
+def test_a_cost_below_the_spread_is_told_where_not_even_its_own_rows_are_learned():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(150, 3)), rng.normal(size=150)
+
+    def told(y, **options):
+        return " | ".join(train_svm(frame_of(X, y), "y", task="regress", test_fraction=0.3, **options).warnings)
+
+    signal = 5.0 * (np.sin(4.0 * X[:, 0]) + 0.1 * noise)
+    for options in ({}, {"cv": 5}):
+        held = told(signal, **options)
+        assert "holds the machine back: " in held
+        assert "predicted hardly better than by their mean (r2 = 0.0" in held
+        assert "its mean" not in held
+    # Noise looks alike, and that is said.
+    assert "grid=True looks for better, or the columns say little of 'y'" in told(5.0 * noise)
+    for y, options in ((5.0 * X[:, 0], {}), (signal, {"C": 10.0}), (signal, {"grid": True}), (0.5 * noise, {})):
+        assert "holds the machine back" not in told(y, **options)
+
+
 def test_rows_of_one_class_are_no_reason_for_weights():
     X, y = clouds(200, separation=8.0)
     frame = frame_of(X, y)
@@ -503,7 +522,7 @@ def test_equal_rows_in_a_crowd_of_others_are_found_and_no_others():
     y = np.arange(130) % 2
     machine = SVM(C=1e-3, kernel="gaussian(0.1)", scale="none").fit(X, y)
     assert (len(machine.fit_.support), machine.fit_.n_support) == (130, 90)
-    assert "90 of 130 training rows, equal ones counted once, are support vectors" in machine.fit_.warnings[0]
+    assert "90 of 90 different ones of 130 training rows are support vectors: the cost may" in machine.fit_.warnings[0]
     # Every row is at its bound, and those of different classes cancel.
     beta = np.zeros(130)
     beta[machine.fit_.support] = 1e-3 * signs_of(y)

@@ -21,7 +21,7 @@ from kerntest.learning.machines.svm_fit import HARD_COSTS, ONE_CLASS_NU, Machine
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.machines.svm_options import SvmOptions
 from kerntest.learning.machines.svm_search import MEASURES, Search, baseline_of, sigmoids, told_of_baseline
-from kerntest.learning.machines.svm_warnings import class_warnings, fit_warnings
+from kerntest.learning.machines.svm_warnings import class_warnings, fit_warnings, told_of_units
 from kerntest.learning.rows import targets as outcomes
 from kerntest.learning.rows.training_rows import read_labelled
 from kerntest.learning.scores import classification_metrics, regression_metrics, told_of_choice, told_of_errors
@@ -396,8 +396,8 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         if options.probability:
             fit = replace(fit, model=replace(fit.model, sigmoids=self._sigmoids(rows, options)))
         fit = replace(fit, search=search)
-        told = *fit_warnings(rows, fit, search, options), *options.told_of_units(rows, fit)
-        return replace(fit, warnings=(*warnings, *told))
+        fit = replace(fit, units=tuple(told_of_units(rows, fit, options)))
+        return replace(fit, warnings=(*warnings, *fit_warnings(rows, fit, search, options)))
 
     def fitted(self, fit: SvmFit) -> SvmOptions:
         """Return the options with the cost and the kernel that a grid has chosen."""
@@ -472,8 +472,7 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
         }
         drawn = partial(svm_panels, fit=fit, parts=parts, options=options)
         # A cost that holds the machine back is told, and then the columns are not to blame.
-        blamed = not options.told_of_units(rows, fit)
-        warnings = self._warnings(fit, seen.metrics, rows.clusters, tested=test is not None, blamed=blamed)
+        warnings = self._warnings(fit, seen.metrics, rows.clusters, tested=test is not None, blamed=not fit.units)
         judged = (fit.search if test is None else None, seen.metrics, self.select_by)
         asked: Any = {"grid": self.grid, "weighted": self.options.weights is not None}
         warnings += told_of_baseline(fields["baseline"], *judged, n=len(rows if test is None else test), **asked)

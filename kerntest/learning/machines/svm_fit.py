@@ -61,7 +61,8 @@ class SvmFit:
     """A model and what it took, sums and largest gap over its machines; None where nothing is minimised.
 
     `support` are the rows with a coefficient in any machine, which copies share, `centres` which one stands for each of them in
-    the model, and `n_bounded` how many of these are at their upper bound in any.
+    the model, and `n_bounded` how many of these are at their upper bound in any. `units` are warnings that C or
+    epsilon are out of proportion to the target.
     """
 
     model: SvmModel
@@ -76,6 +77,7 @@ class SvmFit:
     iterations: int
     converged: bool
     search: GridSearch | None = None
+    units: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

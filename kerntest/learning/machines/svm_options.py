@@ -18,16 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.machines.svm_fit import SvmFit
     from kerntest.learning.rows.training_rows import TrainingRows
 
 ClassWeights: TypeAlias = str | Mapping[Any, float] | None
 BALANCED = "balanced"
 # Costs and their factors: the objective squares their products.
 COSTS = 1e-75, 1e75
-# A cost that is less than this share of the spread of a target holds the machine back if so many coefficients are at their
-# bound: a cost of the spread then raised r2 by 0.01 to 0.15 (150 to 3,000 rows, whatever the noise).
-SMALL_COST, HELD_BACK = 0.1, 0.9
 # How far a nu stays below the largest one, where rounding decides.
 BELOW_LARGEST = 1e-9
 
@@ -128,24 +124,6 @@ class SvmOptions(LearnerOptions):
         hint = f"{option('nu', math.floor(largest * 1000) / 1000)}, or class weights with {option('C')}"
         told = f"nu = {self.nu:g} is infeasible: {both} allow at most {largest:.4g}"
         raise UsageError(told, hint=hint, code="usage.nu")
-
-    def told_of_units(self, rows: TrainingRows, fit: SvmFit) -> list[str]:
-        """Return a warning about a cost or an epsilon that are out of proportion to the spread of what is to be predicted."""
-        if self.task != "regress" or (fit.search is not None and len(fit.search.cells) > 1):
-            return []
-        spread, bounded = float(rows.targets.std()), fit.n_bounded
-        units = f"the spread of {rows.names[0]!r} (standard deviation {spread:.4g}), in whose units it is"
-        if self.epsilon >= spread:
-            told = "every row is predicted as the same number: " if not bounded and not fit.n_support else ""
-            better = option("epsilon", float(f"{spread / 10:.1g}"))
-            return [
-                f"{told}epsilon = {self.epsilon:g} is large beside {units}: errors up to it cost nothing; try {better}"
-            ]
-        if SMALL_COST * spread <= self.C or bounded < HELD_BACK * fit.n_support:
-            return []
-        held = f"{bounded:,} of {fit.n_support:,} different support vectors are at their bound"
-        better = f"{option('grid', True)} chooses it, or try {option('C', float(f'{spread:.1g}'))}"
-        return [f"C = {self.C:g} is small beside {units}: {held}; {better}"]
 
     def class_factors(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array:
         """Return the factor of C for each class; refuse weights of classes that are not there."""

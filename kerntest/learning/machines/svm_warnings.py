@@ -13,7 +13,10 @@ from kerntest.kernels.algebra import smaller_gain
 from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import CLASSES_NAMED
 from kerntest.learning.machines.svm_search import AXES, MEASURES, edges
-from kerntest.learning.scores import told_of_errors
+from kerntest.learning.scores import regression_metrics, told_of_errors
+from kerntest.matrices.different import equal_rows
+from kerntest.matrices.expansion import Expansion
+from kerntest.report.summaries.words import number
 
 if TYPE_CHECKING:
     from kerntest.learning.machines.svm_fit import SvmFit
@@ -21,12 +24,18 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.results.learning_record import ClassificationMetrics, GridSearch
 
+# A cost that is less than this share of the spread of a target holds the machine back if so many coefficients are at their
+# bound: a cost of the spread then raised r2 by 0.01 to 0.15 (150 to 3,000 rows, whatever the noise). One up to the spread
+# does where even the rows that are learned from are predicted by no more than such an r2; of noise they are, too.
+SMALL_COST, HELD_BACK, HARDLY_LEARNED = 0.1, 0.9, 0.1
 # A relative duality gap above this says nothing good of a machine.
 USABLE_GAP = 0.1
 # A share of support vectors at which a machine has learned the rows by heart.
 NEARLY_ALL = 0.9
 # Where different rows are no more than this share of all, any machine may need each of them.
 FEW_DIFFERENT = 0.1
+# Of fewer rows any machine may need nearly all.
+FEWEST_HEART = 50
 # A kernel whose largest value at a single row is so many times the usual one sees little but the outermost rows.
 TOO_STEEP = 100.0
 # So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
@@ -38,17 +47,10 @@ BY_CHANCE = 2.0
 
 def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, options: SvmOptions) -> list[str]:
     """Return what a reader must know of how a machine was fitted."""
-    gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
+    gap, model = fit.gap, fit.model
     by_pairs = rows.classes is not None and model.method == "svm"
     stopped = "" if fit.converged else ", and SMO stopped before it was reached"
     state = "usable, not exact" if (gap or 0.0) <= USABLE_GAP else f"far from the best; {_easier(rows)}"
-    # A narrow kernel needs every row; a small cost holds every row at its bound.
-    cause = (
-        "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * fit.n_support else "the kernel may be too narrow"
-    )
-    way_out = "" if search is not None and len(search.cells) > 1 else f"; {option('grid', True)} looks for better"
-    of_numbers = rows.encoder is None or rows.encoder.numeric
-    once = ", equal ones counted once," if fit.n_support < support else ""
     cases = {
         "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
         f"solution{stopped}": by_pairs and gap is None,
@@ -58,17 +60,70 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit, search: GridSearch | None, opt
         "the perceptron still makes mistakes on the training rows: the classes may not be separable": (
             model.method == "perceptron" and not fit.converged
         ),
-        f"{fit.n_support:,} of {n:,} training rows{once} are support vectors: {cause}, or the columns say little of the "
-        f"target{way_out}": of_numbers
-        and by_pairs
-        and support >= NEARLY_ALL * n
-        and n >= 50
-        and fit.n_support > FEW_DIFFERENT * n,
     }
     # A cost that holds the machine back is told, and then the columns are not to blame.
-    blamed = not options.told_of_units(rows, fit)
+    blamed = not fit.units
     of_search = [] if search is None else useless(rows, search, options, blamed) or edge_warnings(search, options.seed)
-    return [*(text for text, applies in cases.items() if applies), *of_search]
+    of_rows = _learned_by_heart(rows, fit, search) if by_pairs else []
+    return [*(text for text, applies in cases.items() if applies), *of_rows, *of_search, *fit.units]
+
+
+def _learned_by_heart(rows: TrainingRows, fit: SvmFit, search: GridSearch | None) -> list[str]:
+    """Return a warning where nearly all rows are support vectors, of numbers, as rows of categories alone often are."""
+    n = len(rows)
+    # Equal rows of two classes need one another in any machine: rows are counted one by one, too.
+    if n < FEWEST_HEART or len(fit.support) < NEARLY_ALL * n or not (rows.encoder is None or rows.encoder.numeric):
+        return []
+    different = _different(rows, fit)
+    if fit.n_support < NEARLY_ALL * different or different <= FEW_DIFFERENT * n:
+        return []
+    cells = () if search is None else search.cells
+    # A narrow kernel needs every row; a small cost holds every row at its bound. The best of several is not to blame.
+    bounded = fit.n_bounded >= NEARLY_ALL * fit.n_support
+    chosen = len({cell.C if bounded else cell.multiple for cell in cells}) > 1
+    cause = "" if chosen else "the cost may be too small, or " if bounded else "the kernel may be too narrow, or "
+    way_out = "" if len(cells) > 1 else f"; {option('grid', True)} looks for better"
+    of = f"{n:,}" if different == n else f"{different:,} different ones of {n:,}"
+    little = "the columns may say little of the target" if chosen else "the columns say little of the target"
+    return [f"{fit.n_support:,} of {of} training rows are support vectors: {cause}{little}{way_out}"]
+
+
+def _different(rows: TrainingRows, fit: SvmFit) -> int:
+    """Return how many different rows there are, as a machine counts those that it keeps."""
+    expansion, points = fit.model.expansion, rows.points
+    if not isinstance(expansion, Expansion) or not isinstance(points, Points):
+        return len(rows.merged()[0])
+    owners = [rows.codes.reshape(-1, 1)] if expansion.owners else []
+    found = equal_rows([points.numeric, points.codes, *owners])
+    return len(rows) if found is None else len(found[0])
+
+
+def told_of_units(rows: TrainingRows, fit: SvmFit, options: SvmOptions) -> list[str]:
+    """Return a warning about a cost or an epsilon that are out of proportion to the spread of what is to be predicted."""
+    if options.task != "regress" or (fit.search is not None and len(fit.search.cells) > 1):
+        return []
+    name, spread, bounded, C = rows.names[0], float(rows.targets.std()), fit.n_bounded, options.C
+    units = f"the spread of {name!r} (standard deviation {spread:.4g}), in whose units it is"
+    if options.epsilon >= spread:
+        told = "every row is predicted as the same number: " if not bounded and not fit.n_support else ""
+        better = option("epsilon", float(f"{spread / 10:.1g}"))
+        return [
+            f"{told}epsilon = {options.epsilon:g} is large beside {units}: errors up to it cost nothing; try {better}"
+        ]
+    if spread <= C or bounded < HELD_BACK * fit.n_support:
+        return []
+    held = f"{bounded:,} of {fit.n_support:,} different support vectors are at their bound"
+    grid = option("grid", True)
+    if SMALL_COST * spread > C:
+        better = f"{grid} chooses it, or try {option('C', float(f'{spread:.1g}'))}"
+        return [f"C = {C:g} is small beside {units}: {held}; {better}"]
+    r2 = regression_metrics(rows.targets[:, 0], fit.model.scores(rows.points, options.engine)[:, 0]).r2
+    if r2 is None or r2 > HARDLY_LEARNED:
+        return []
+    # More cost learns more of these rows, be it noise.
+    learned = f"the rows that are learned from are predicted hardly better than by their mean (r2 = {number(r2)})"
+    told = f"C = {C:g}, less than {units}, holds the machine back: {held}, and {learned}"
+    return [f"{told}; {grid} looks for better, or the columns say little of {name!r}"]
 
 
 def useless(rows: TrainingRows, search: GridSearch, options: SvmOptions, blamed: bool) -> list[str]:
