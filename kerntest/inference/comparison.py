@@ -30,7 +30,7 @@ from kerntest.data.diagnostics.misleading import (
 from kerntest.data.facts import TableFacts, lone_values
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import part_of
-from kerntest.errors import UndecidedError, option
+from kerntest.errors import option
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explained, explanation_work, parts_of_explanation
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser, all_equal
@@ -40,7 +40,7 @@ from kerntest.inference.relabelling.designs import (
     cosets_needed,
     different_relabellings,
 )
-from kerntest.inference.relabelling.designs_of_columns import can_be_strata, designed
+from kerntest.inference.relabelling.designs_of_columns import can_be_strata, designed, without_standard_error
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, names_apart, read_two, without_missing
 from kerntest.inference.sizes.location import ShiftsOfColumns, size_work, smallest_shift
@@ -171,7 +171,7 @@ class Comparison:
 
     def judged(self, compared: Compared) -> exact.TwoSampleAnalysis:
         """Return the test of two tables, with what it was made from."""
-        tables, used, dropped, pooled, sample, chooser, family = compared
+        tables, used, dropped, pooled, sample, _, family = compared
         run = self.run
         uneven = sample.design is not None and sample.design.uneven(sample.labels)
         if sample.design is not None and uneven and not sample.design.swaps:
@@ -184,7 +184,7 @@ class Comparison:
         verdict = verdict_of(test, family, lone_values(*used))
         verdict = verdict._replace(null=replace(verdict.null, exact=verdict.null.exact and not uneven))
         twice = all_equal(pooled) or is_one_twice(pooled)
-        sized, explanation = self.sized(test, verdict, family, chooser, twice=twice), None
+        sized, explanation = self.sized(test, verdict, compared, twice=twice), None
         # Of clusters and pairs the design knows which rows belong together.
         repeated: Iterable[str] = repeated_in(used, pooled) if self.reading.cluster is None else ()
         if (design := sample.design) is not None:
@@ -237,14 +237,13 @@ class Comparison:
         )
         return exact.TwoSampleAnalysis(result, verdict, sample, used)
 
-    def sized(
-        self, test: TwoSamples, verdict: Verdict, family: Family, chooser: KernelChooser, *, twice: bool
-    ) -> dict[str, Any]:
+    def sized(self, test: TwoSamples, verdict: Verdict, compared: Compared, *, twice: bool) -> dict[str, Any]:
         """Return how large the difference is under a kernel chosen beforehand, or the shift that would have been found.
 
         Of one table `twice` there is no difference, and no error of it.
         """
         sample, alpha = test.sample, self.run.options.alpha / self.tests
+        family, chooser = compared.family, compared.chooser
         measure = family.kernels[0]
         if len(family.members) > 1:
             (measure,) = chooser.family(self.kernel, "median", single=True, idle=True).kernels
@@ -265,12 +264,7 @@ class Comparison:
             if not asked:
                 return {}
             given = next(self.asked.names())
-            raise UndecidedError(
-                f"{given} takes the standard error of MMD, and some of the strata ({self.reading.strata}) have one row of a "
-                "table, or one cluster",
-                hint=f"{option('paired')} takes such strata for cases; or leave out {given}",
-                code="undecided.standard_error",
-            )
+            raise without_standard_error(compared.tables, compared.used, self.reading, alpha, given)
         if twice:
             law = Law(effect._replace(unbiased=0.0, variance=0.0), NO_ERRORS)
         else:

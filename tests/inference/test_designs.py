@@ -352,10 +352,10 @@ def test_what_is_no_design_is_refused(tmp_path):
     with pytest.raises(
         DataError, match=r"3 clusters of 'who' have rows in both tables \(the first in x, row 13\)"
     ) as caught:
-        mmd_test(x, y, cluster="who")
+        mmd_test(x, y, cluster="who", alpha=0.3)
     assert caught.value.hint.startswith("paired='who', without cluster='who', compares rows")
     with pytest.raises(DataError, match="3 clusters of 'who' have rows in both tables") as caught:
-        mmd_test(x, y, cluster="who", strata="shop")
+        mmd_test(x, y, cluster="who", strata="shop", alpha=0.3)
     # Beside strata, pairs would be refused.
     assert caught.value.hint.startswith("paired='who', without cluster='who' and strata='shop', compares rows")
     with pytest.raises(UsageError, match="exclude each other"):
@@ -876,3 +876,54 @@ def test_clusters_with_more_rows_in_one_group_are_told_by_hsic_too():
     even = hsic_test(mixed, x_columns="group", y_columns="y", cluster="who")
     assert even.null.exact
     assert not any(told in text for text in even.warnings)
+
+
+@pytest.mark.usefixtures("without_shifts")
+def test_clusters_of_nearly_one_size_stay_exact():
+    rng = np.random.default_rng(0)
+    for lost, still in ((5, True), (30, False)):
+        sizes = np.r_[np.full(lost, 3), np.full(60 - lost, 4), np.full(33, 4)]
+        table = clusters_of(sizes, rng).assign(group=np.repeat(["a", "b"], [sizes[:60].sum(), 132]))
+        for found in (
+            mmd_test(table, by="group", columns="a", cluster="c", permutations=100),
+            hsic_test(table, x_columns="group", y_columns="a", cluster="c", permutations=100),
+        ):
+            assert found.null.exact == still
+            assert any("the p-value is approximate" in text for text in found.warnings) != still
+
+
+def test_strata_that_are_too_small_are_named_and_left_out():
+    rng = np.random.default_rng(0)
+    sites = np.repeat(["big", "case", "other", "small"], [20, 3, 20, 20])
+    table = pd.DataFrame({"site": sites, "rx": np.resize(["a", "b"], 63), "v": rng.normal(size=63)})
+    told = r"1 of the 4 strata of 'site' has one row of a table: case \(3 of 63 rows\)"
+    with pytest.raises(UndecidedError, match=told) as caught:
+        mmd_test(table, by="rx", strata="site", min_effect=0.1)
+    way, _, rest = caught.value.hint.partition(" leaves it out; ")
+    assert (way, rest) == ("""where="site not in ('case')\"""", "or leave out min_effect=")
+    where = "site not in ('case')"
+    assert mmd_test(table, by="rx", strata="site", min_effect=0.1, where=where).minimum_effect is not None
+
+
+def test_pairs_that_cannot_reject_are_not_offered_for_shared_clusters():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"litter": np.repeat([1, 2], 40), "diet": np.resize(["chow", "fat"], 80)})
+    table = table.assign(sex=np.resize(["f", "f", "m", "m"], 80), v=rng.normal(size=80))
+    for strata, dropped in (({}, ""), ({"strata": "sex"}, " and strata='sex'")):
+        with pytest.raises(DataError, match="2 clusters of 'litter' have rows in both") as caught:
+            mmd_test(table, by="diet", columns="v", cluster="litter", **strata)
+        assert f"strata='litter', without cluster='litter'{dropped}, asks" in caught.value.hint
+        assert "paired" not in caught.value.hint
+        assert "hsic" not in caught.value.hint
+    assert mmd_test(table, by="diet", columns="v", strata="litter").n_x == 40
+
+
+def test_too_few_clusters_of_groups_ask_for_clusters():
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(6), 10)
+    table = pd.DataFrame({"who": who, "dose": [f"d{one}" for one in who // 2], "v": rng.normal(size=60)})
+    with pytest.raises(UndecidedError, match="no pair can be tested") as caught:
+        mmd_test(table, by="dose", cluster="who")
+    assert caught.value.hint.startswith(
+        "give more clusters, each with another value of 'who', to every group; or fewer,"
+    )

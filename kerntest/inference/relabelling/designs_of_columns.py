@@ -8,11 +8,11 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below
-from kerntest.data.condition import as_name
+from kerntest.data.condition import as_name, other_than
 from kerntest.data.diagnostics.cases import ways_with_shared_cases
 from kerntest.data.facts import complete_rows
 from kerntest.data.gaps import apply_missing, without_value
-from kerntest.errors import DataError, UndecidedError, UsageError, counted, option
+from kerntest.errors import DataError, UndecidedError, UsageError, counted, listed, option
 from kerntest.inference.relabelling.designs import Design
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Column, Table
     from kerntest.inference.sides import Groups, Reading
+
+
+# Strata of which most have so few rows of a table are cases; so many that are too small are named, to be left out.
+OF_CASE, MOST_LEFT_OUT = 2, 10
 
 
 def designed(
@@ -128,15 +132,21 @@ def _refuse_shared(
     row = int(np.flatnonzero(codes[:n_x] == both[0])[0])
     said = f"{counted(len(both), 'cluster')} of {cluster!r} {'has' if len(both) == 1 else 'have'} rows in both tables"
     instead, compares = f", without {option('cluster', [cluster])}", "compares rows of the same cluster with each other"
-    # Of a pair each stratum is its own.
+    # Of a pair each stratum is its own, and a call names what it asks alone.
     alone = "" if strata is None else f" and {option('strata', [strata])}"
     hint = f"{option('paired', [cluster])}{instead}{alone}," if pairs is None else pairs(cluster)
-    hint = f"{hint} {compares}"
+    hint = f"{hint}{alone.replace(' and', ', without', 1)}, {compares}" if pairs and alone else f"{hint} {compares}"
+    # Strata of few cases can reject where pairs of them cannot.
+    if few := 0.5 ** (len(both) - 1) > alpha:
+        others = 2 * len(both) <= codes.max()
+        hint = f"{'leave out the clusters that are in both' if others else 'more clusters would do'}: so few are not compared with themselves"
+    within = _ways_within(codes, n_x) * alpha >= 1.0
+    if few and within:
+        hint = ways_with_shared_cases(cluster, lambda _: "", within=True, instead=f"{instead}{alone},")
     if strata is None and same is not None and np.bincount(codes[:n_x]).max() > 1:
-        within = _ways_within(codes, n_x) * alpha >= 1.0
         told = ways_with_shared_cases(cluster, same, within=within, instead=f"{instead},")
         # Where most are in both, and can reject, the rows of each are compared before all else.
-        first = 2 * len(both) > codes.max() and 0.5 ** (len(both) - 1) <= alpha
+        first = 2 * len(both) > codes.max() and not few
         hint = "; ".join(filter(None, [hint if first else "", told])) or hint
     where = {**used[0].where(row), "column": cluster}
     said = f"{said} (the first in {used[0].name}, {used[0].place(row)})"
@@ -153,6 +163,40 @@ def can_be_strata(read: Sequence[Table], used: Sequence[Table], name: str, alpha
     if len(columns) < 2 or any(column.n_missing for column in columns):
         return False
     return _ways_within(_codes_of(columns), used[0].n_rows) * alpha >= 1.0
+
+
+def without_standard_error(
+    groups: Groups, used: tuple[Table, Table], reading: Reading, alpha: float, given: str
+) -> UndecidedError:
+    """Return the error of an option that takes the standard error where strata have one row, or cluster, of a table."""
+    name, n_x = str(reading.strata), used[0].n_rows
+    columns = [
+        as_text(_whole(read, kept, name, option("strata", [name])))
+        for read, kept in zip((groups.read[0], groups.read[-1]), used, strict=True)
+    ]
+    column = laid_below(*columns)
+    rows = np.arange(len(column.values))
+    units = rows if reading.cluster is None else _codes(groups, used, reading.cluster, option("cluster"))
+    # Every stratum that is left has rows of both tables.
+    cells = np.unique(np.column_stack([column.values, rows < n_x, units]), axis=0)
+    fewer = np.bincount(2 * cells[:, 0] + cells[:, 1]).reshape(-1, 2).min(axis=1)
+    strata = np.flatnonzero(np.bincount(column.values))
+    lone = np.flatnonzero(fewer == 1)
+    names, lost = [column.levels[one] for one in lone], int(np.isin(column.values, lone).sum())
+    have = f"{'has' if len(lone) == 1 else 'have'} one {'row' if reading.cluster is None else 'cluster'} of a table"
+    said = (
+        f"{given} takes the standard error of MMD, and {len(lone):,} of the {len(strata):,} strata of {name!r} {have}"
+    )
+    ways = [f"leave out {given}"]
+    if reading.cluster is None and np.median(fewer[strata]) <= OF_CASE and 0.5 ** (len(strata) - 1) <= alpha:
+        ways.insert(0, f"{option('paired', [name])}, without {option('strata', [name])}, takes such strata for cases")
+    elif 2 * len(lone) <= len(strata) and len(lone) <= MOST_LEFT_OUT:
+        ways.insert(0, f"{option('where', other_than(name, names))} leaves {'it' if len(lone) == 1 else 'them'} out")
+    return UndecidedError(
+        f"{said}: {listed(names)} ({lost:,} of {counted(len(rows), 'row')})",
+        hint="; or ".join(ways),
+        code="undecided.standard_error",
+    )
 
 
 def _ways_within(codes: NDArray[np.intp], n_x: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, counted, either, option
 from kerntest.inference.relabelling.circles import Circles, Entries, centring_of, circle_sums, on_circles, usual_orders
-from kerntest.inference.relabelling.designs import UNEVEN
+from kerntest.inference.relabelling.designs import UNEVEN, UNLIKE
 from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables, pairs_of
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import ORDER_STREAM, Resampling
@@ -188,7 +188,10 @@ class ClusteredVariables(TwoVariables):
         ]
         columns = np.column_stack([side.numeric[first], *codes]).astype(np.float64)
         products = (columns - columns.mean(axis=0)) * (self._sizes - self._sizes.mean())[:, None]
-        return bool((np.square(products.sum(axis=0)) > UNEVEN * np.square(products).sum(axis=0)).any())
+        sums = np.abs(products.sum(axis=0))
+        # Two groups of as many clusters are two standard deviations apart.
+        much = 2.0 * sums > UNLIKE * columns.std(axis=0) * self.units.size
+        return bool((much & (np.square(sums) > UNEVEN * np.square(products).sum(axis=0))).any())
 
     @property
     def circle(self) -> int:

@@ -287,10 +287,15 @@ def _result(
     if not made:
         if few := next((one for one in errors if one.code == "undecided.floor"), None):
             raise UndecidedError(f"no pair can be tested: {pairs[0].note}", hint=few.hint, code="undecided.groups")
+        design = comparison.reading.design
+        unit = next((name for name in (design["cluster"], design["paired"]) if name is not None), None)
+        more = "give more rows, or other columns"
+        if unit is not None:
+            more = f"give more clusters, each with another value of {unit!r}, to every group; or fewer, larger groups"
         fewer = f"; {option('method', 'exact')} takes fewer rows" if comparison.way.method == "features" else ""
         raise UndecidedError(
             f"no pair can be tested: {pairs[0].note}",
-            hint=f"give more rows, or other columns{fewer}",
+            hint=f"{more}{fewer}",
             code="undecided.groups",
         )
     rejected = sum(pair.reject for pair in made)
