@@ -440,6 +440,12 @@ def test_tied_values_on_a_grid_move_and_those_that_many_rows_share_become_more_f
     assert "(of how many rows have each of its values, not of the values)" in shares.decision
 
 
+def test_a_shift_of_a_few_rows_has_an_mmd_whatever_chance_makes_of_them():
+    x = pd.DataFrame({"v": [-1.6634, -0.7483, -0.0951, 0.6079, 1.3566]})
+    y = pd.DataFrame({"v": [-0.8352, -0.7473, -0.0190, 0.7322, 1.5616]})
+    assert mmd_test(x, y, margin="0.5sd").margin.margin > 0
+
+
 def test_an_mmd_that_no_samples_have_is_no_margin():
     data = normals(40, 2, seed=3)
     for name, never in (("margin", "exceed"), ("min_effect", "reach")):

@@ -358,22 +358,19 @@ class TwoSeries(TwoVariables):
                 hint=f"{option('min-lag')} may be at most {self.n // 2}",
                 code="usage.min_lag",
             )
-        sides = [
-            [_Member(points, kernel) for kernel in kernels]
-            for kernels, points in zip(family.sides(), self.points, strict=True)
-        ]
-        values = self._by_lines(sides, pairs_of(family), [np.arange(self.n)])
-        every = np.stack([sums for sums, _ in values.values()])
+        with np.errstate(over="ignore", invalid="ignore"):
+            every, doubt, effects = self._shifted(family, [np.arange(self.n)])
         used = every[:, self.minimum : self.n - self.minimum + 1]
         memory = 1.0 if self.minimum == 1 else float(np.mean([*map(_memory, used)]))
         return Relabelled(
             np.hstack([every[:, :1], used]),
-            np.array([self.rounding(kernels) for kernels in family.members]),
+            np.array([self.rounding(kernels) for kernels in family.members]) + doubt,
             "cyclic shifts of the series",
             self.shifts + 1,
             memory / (self.shifts + memory),
             "it takes longer series" + (f", or {option('min-lag', self._longest(memory))}" if self.minimum > 1 else ""),
             exact=False,
+            effects=effects,
             every=every,
             memory=memory,
         )

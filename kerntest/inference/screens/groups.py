@@ -394,7 +394,7 @@ def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequenc
     if len(alike) > WARNINGS_TOLD:
         more = counted(len(alike) - WARNINGS_TOLD, "more warning")
         yield f"{more} of single pairs: {either('--json', 'pairs')} has them with each pair"
-    few = [pair for pair in pairs if pair.p_floor is not None and pair.p_floor * len(pairs) > alpha]
+    few = [pair for pair in pairs if pair.p_floor is not None and pair.p_floor * len(pairs) > alpha and not pair.reject]
     if few:
         such = f"{few[0].x!r} and {few[0].y!r} ({few[0].n_x} and {few[0].n_y} rows)"
         yield (

@@ -24,13 +24,14 @@ from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, 
 from kerntest.inference.screens.work_of_screens import TOGETHER
 from kerntest.inference.sides import Groups, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
+from kerntest.matrices.different import few_different
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.passes import KernelStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from kerntest.data.columns import Patterns
     from kerntest.engines.engine import Engine, Progress
@@ -48,6 +49,8 @@ Correction: TypeAlias = Literal["holm", "bh", "none"]
 HELD_NUMBERS = 2**24
 # With which probability relabellings leave open less than a p-value by moments, where they contradict it.
 CONTRADICTED = 1e-4
+# Numbers of rows are as far from their centre up to this share.
+SAME_DISTANCE = 1e-9
 # A matrix and its invariants take the time of so many pairs.
 SIDE_IN_PAIRS = 6
 
@@ -157,6 +160,9 @@ class _Matrix:
 
     def __init__(self, points: Points, kernel: Kernel, options: Options, engine: Engine) -> None:
         self.points, self.kernel, self.diagonal = points, kernel, kernel.diagonal(points)
+        # Which of two values each row has, where there are no more.
+        few = few_different(points, 2.0) if kernel.positive_definite else None
+        self.of_two = None if few is None else few[1]
         self.low_rank: Factor | None = low_rank(kernel, points)
         # Of low rank without a sweep over all of the matrix.
         found = self.low_rank and low_rank_invariants(self.low_rank, hollow=options.hollow)
@@ -225,18 +231,43 @@ def screen(
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
             moments = permutation_moments(x.invariants, y.invariants, n)
             p_permutation = float(np.mean(sums >= sums[0] - tolerance))
-            p_value = moments_p_value(float(sums[0]), moments) if moments.standard_deviation > tolerance else None
+            p_value = None
+            if moments.standard_deviation > tolerance:
+                p_value = two_values_p_value(x.of_two, y.of_two, hollow=options.hollow)
+                p_value = p_value or _checked(moments_p_value(float(sums[0]), moments), p_permutation, len(sums))
             record = {
                 "hsic_unbiased": effect.unbiased,
                 "hsic_biased": effect.biased,
                 "effect_size": effect.effect_size,
-                "p_value": p_value and _checked(p_value, p_permutation, len(sums)),
+                "p_value": p_value,
                 "p_permutation": p_permutation,
                 "permutations": len(sums),
             }
             found[index] = record, scores_among_others(sums[None], np.array([tolerance]))[0] if keep else None
         told(steps - len(pairs) + len(found), steps)
     return [found[index] for index in range(len(pairs))]
+
+
+def two_values_p_value(
+    first: NDArray[np.intp] | None, second: NDArray[np.intp] | None, *, hollow: bool
+) -> float | None:
+    """Return the exact p-value of HSIC between two columns of two values each, over all permutations; None of others.
+
+    The statistic depends on the number a of rows with a one in both alone, which is hypergeometric. For indicators with sums
+    r and s it grows with |a - r s / n|, U-centred with |a - 1/2 - (r - 1) (s - 1) / (n - 2)|, whatever the kernels are.
+    """
+    if first is None or second is None:
+        return None
+    from scipy.special import gammaln  # noqa: PLC0415 - takes 0.2 s to load
+
+    n, r, s = len(first), int(first.sum()), int(second.sum())
+    both = np.arange(max(0, r + s - n), min(r, s) + 1)
+    counts = np.array([both, r - both, s - both, n - r - s + both])
+    log_shares = -gammaln(counts + 1.0).sum(axis=0)
+    shares = np.exp(log_shares - log_shares.max())
+    centre = 0.5 + (r - 1) * (s - 1) / (n - 2) if hollow else r * s / n
+    reached = abs(int(first @ second) - centre) * (1.0 - SAME_DISTANCE)
+    return float(shares[np.abs(both - centre) >= reached].sum() / shares.sum())
 
 
 def _checked(p_value: float, among: float, relabellings: int) -> float:

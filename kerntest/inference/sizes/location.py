@@ -114,13 +114,15 @@ def squared_mmds(kernel: Kernel, rows: Variable, deviations: float, most: int = 
         own = rows.points.take(places[_spaced(len(places), most)])
         pairs = len(own) * (len(own) - 1)
 
-        def mean(x: Points, y: Points, pairs: int = pairs) -> float:
+        def means(x: Points, y: Points, pairs: int = pairs) -> Array:
             K = kernel.evaluate(DensePairs(x, y))
-            return float(K.sum() - np.trace(K)) / pairs
+            return np.array([float(K.sum() - np.trace(K)) / pairs, K.mean()])
 
         for column in columns:
             other = moved(own, column, float(deviations * spread[column]))
-            found[column] += (mean(own, own) + mean(other, other) - 2.0 * mean(own, other)) / len(parts)
+            unbiased, biased = means(own, own) + means(other, other) - 2.0 * means(own, other)
+            # Of a few rows the first may be below 0 by chance, the other is not.
+            found[column] += float(unbiased if unbiased > 0.0 or len(own) > FEW_ROWS else biased) / len(parts)
     return found
 
 
