@@ -19,7 +19,7 @@ def shift_clause(shift: two_sample_record.SmallestShift | None, where: str = "")
     found = f"with {percent(shift.power)} power{where}"
     by = f"about {number(shift.standard_deviations, 2)} standard deviations"
     least = visible(shift.column)
-    shares = " (of how many rows have each of its values, not of the values)" if shift.of_shares else ""
+    shares = " (rows moving between the values that it has)" if shift.of_shares else ""
     return f" A shift of any one column ({least} is seen least) by {by}{shares} is found {found}."
 
 
