@@ -176,7 +176,7 @@ def kernel_warnings(family: Family, kernels: tuple[Kernel, ...], scale: Scale) -
         reason = None if all_seen else why_not_characteristic(kernel)
         if reason is not None:
             warnings.append(f"{side}{reason}".replace("MMD", statistic))
-        if Periodic.name in str(kernel) and scale != "none":
+        if f"{Periodic.name}(" in str(kernel) and scale != "none":
             warnings.append(
                 f"{side}the period of '{kernel}' is in units of the scaled columns: {option('scale', 'none')} takes it in their own"
             )

@@ -176,6 +176,10 @@ def test_trends_on_both_sides_are_told():
     assert any(told in text for text in found.warnings)
     assert "no stationary series" in found.decision
     assert not any(told in text for text in hsic_test(noise[0] + line, noise[1], **options).warnings)
+    # Of too few rows nobody can tell.
+    few = hsic_test(noise[0, :25], noise[0, :25] ** 2, **options)
+    assert few.reject
+    assert not any(told in text for text in few.warnings)
 
 
 @pytest.mark.parametrize("options", [{}, MEDIAN, MEDIAN | {"estimator": "biased"}], ids=str)

@@ -160,7 +160,7 @@ def no_series(tables: Sequence[Table], rows: NDArray[np.intp], *, rejects: bool)
                     f"column {column.name!r} runs in one direction like a time or a counter: that is no stationary series, and the "
                     "p-value is not valid; test its changes from row to row, or leave it out"
                 )
-            elif _dickey_fuller(values) > UNIT_ROOT or abs(_dickey_fuller(values, trend=True)) > TREND:
+            elif _dickey_fuller(values) > UNIT_ROOT or TREND < abs(_dickey_fuller(values, trend=True)) < math.inf:
                 own.append(column.name)
     if rejects and all(wandering):
         yield (
@@ -173,7 +173,7 @@ def _dickey_fuller(values: NDArray[np.float64], *, trend: bool = False) -> float
     """Return the t statistic of the slope of the steps on the values they start from, with an intercept and earlier steps.
 
     As many of these as Akaike's criterion chooses (Said and Dickey 1984; at most 12 (n / 100)^(1/4), Schwert 1989). Of a
-    trend it is that of the slope on the time, beside the others (Dickey and Fuller 1981).
+    trend it is that of the slope on the time, beside the others (Dickey and Fuller 1981). Minus infinity of too few rows.
     """
     steps = np.diff(values)
     most = min(int(12.0 * (len(values) / 100.0) ** 0.25), len(steps) // 10)
