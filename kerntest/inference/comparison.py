@@ -44,7 +44,7 @@ from kerntest.inference.relabelling.designs_of_columns import can_be_strata, des
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, names_apart, read_two, without_missing
 from kerntest.inference.sizes.location import ShiftsOfColumns, size_work, smallest_shift
-from kerntest.inference.sizes.margins import NO_ERRORS, Asked, Law, errors_of
+from kerntest.inference.sizes.margins import NO_ERRORS, Asked, Law, errors_of, largest_mmd
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
 from kerntest.report.results import record, two_sample_record
@@ -268,7 +268,8 @@ class Comparison:
         if twice:
             law = Law(effect._replace(unbiased=0.0, variance=0.0), NO_ERRORS)
         else:
-            law = Law(effect, errors_of(measure, sample, effect, self.run.options.seed))
+            errors = errors_of(measure, sample, effect, self.run.options.seed)
+            law = Law(effect, errors, verdict.p_value, largest_mmd(measure, sample.points))
         shifts = ShiftsOfColumns(measure, sample)
         answered = self.asked.answered(law, measure, shifts, alpha, sample.sizes)
         return {"interval": law.interval(effect, measure, alpha)} | answered

@@ -3,6 +3,7 @@
 import math
 import re
 from functools import partial
+from itertools import chain
 
 import naive
 import numpy as np
@@ -444,6 +445,23 @@ def test_a_shift_of_a_few_rows_has_an_mmd_whatever_chance_makes_of_them():
     x = pd.DataFrame({"v": [-1.6634, -0.7483, -0.0951, 0.6079, 1.3566]})
     y = pd.DataFrame({"v": [-0.8352, -0.7473, -0.0190, 0.7322, 1.5616]})
     assert mmd_test(x, y, margin="0.5sd").margin.margin > 0
+
+
+def test_samples_differ_by_more_than_a_margin_only_where_the_test_finds_a_difference():
+    rng, most = np.random.default_rng(4), math.sqrt(2.0)
+    few = [
+        rng.normal(size=(40, 2, rows, 1), scale=0.1) + 8.0 * rng.integers(0, 2, size=(40, 2, rows, 1))
+        for rows in (2, 3)
+    ]
+    for x, y in chain(*few):
+        one, found = mmd_test(x, y, margin="0.3sd", **FEW), mmd_test(x, y, min_effect="0.3sd", **FEW)
+        assert (one.margin.verdict, one.margin.lower_bound, one.interval.lower) == ("undecided", 0.0, None)
+        assert one.margin.upper_bound <= most + 1e-12
+        assert not found.minimum_effect.reached
+    # The 6 relabellings of 2 rows of each cannot reject, the 70 of 4 can.
+    apart = [mmd_test(*(np.linspace(0, 0.1, rows)[:, None] + e for e in (0, 8)), margin=0.3) for rows in (2, 4)]
+    assert [one.margin.verdict for one in apart] == ["undecided", "differ"]
+    assert apart[0].margin.rows_to_decide == (6, 6)
 
 
 def test_an_mmd_that_no_samples_have_is_no_margin():

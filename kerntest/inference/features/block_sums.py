@@ -25,7 +25,7 @@ from kerntest.inference.nulls.permutation import first_of, judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
 from kerntest.inference.sizes.location import ShiftsOfColumns, smallest_shift
-from kerntest.inference.sizes.margins import Asked, Errors, Law
+from kerntest.inference.sizes.margins import Asked, Errors, Law, largest_mmd
 from kerntest.inference.statistic import Effect, LabelMatrix, SumsOfGroups, centred_inner
 from kerntest.kernels import elementary
 from kerntest.kernels.base import DensePairs, Points
@@ -451,7 +451,7 @@ def _sized(
     if found.p_value > alpha and not any(one is not None for one in asked):
         return {"smallest_shift": smallest_shift(family, measure, rows, measured.n, options=options, alpha=alpha)}
     effect = measured.effect()
-    law = Law(effect, measured.errors(effect))
+    law = Law(effect, measured.errors(effect), found.p_value, largest_mmd(measure, rows.points))
     answered = asked.answered(law, measure, ShiftsOfColumns(measure, rows), alpha, measured.n)
     return {"interval": law.interval(effect, measure, alpha)} | answered
 

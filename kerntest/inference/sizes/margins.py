@@ -23,7 +23,7 @@ from kerntest.errors import UsageError, option, shown_argument
 from kerntest.kernels.algebra import Normalised
 from kerntest.kernels.base import DensePairs
 from kerntest.kernels.elementary import Dot
-from kerntest.report.results.two_sample_record import MOST_TIMES_ROWS, Interval, Margin, MinimumEffect
+from kerntest.report.results.two_sample_record import ENOUGH_ERRORS, MOST_TIMES_ROWS, Interval, Margin, MinimumEffect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,8 +41,6 @@ Answered: TypeAlias = "dict[str, MinimumEffect | Margin]"
 SAMPLED = 1000
 # Tells its draws from other streams of the same seed.
 STREAM = 7
-# An interval is given where MMD^2 is above so many of its standard errors.
-ENOUGH_ERRORS = 4.0
 # Products with the square of a matrix that find its largest eigenvalue, to a few percent.
 POWERS = 6
 # Up to such a skewness the law is normal; far below it the difference is rounding.
@@ -105,7 +103,7 @@ class Asked(NamedTuple):
             return {}
         amount, is_shift = _amount(*self._given)
         least, shift, column = shifts.asked(amount) if is_shift else (amount, *shifts.of_mmd(amount))
-        mmd, lower = math.sqrt(max(law.estimate, 0.0)), law.bound(1.0 - alpha)
+        mmd, lower = math.sqrt(max(law.estimate, 0.0)), law.bound(1.0 - alpha) if law.rejects(alpha) else 0.0
         told: Any = {"asked": str(self._given[1]), "kernel": str(measure), "mmd": mmd, "lower_bound": lower}
         told |= {"column": column, "standard_deviations": shift}
         if self.margin is None:
@@ -185,17 +183,22 @@ class Law:
     """The law of the unbiased estimate of MMD^2, as far as the observed one, `found`, and its errors tell it.
 
     <Delta, C Delta> / MMD^2 is taken from the estimates of both, at most the largest eigenvalue of C: that it adds the
-    errors of Delta errs on the safe side, where MMD is small.
+    errors of Delta errs on the safe side, where MMD is small. Of a few rows no law of a variance holds: a difference is bounded
+    from below where a test of this p-value finds one, and no MMD is above `most`, the largest that two samples have.
     """
 
-    def __init__(self, found: Effect, errors: Errors) -> None:
+    def __init__(self, found: Effect, errors: Errors, p_value: float = 0.0, most: float = math.inf) -> None:
         self.estimate, self.errors = found.unbiased, errors
-        self.found = found
+        self.found, self.p_value, self.most = found, p_value, most
         above = max(found.unbiased, np.finfo(np.float64).tiny)
-        unseen, most = errors.unseen
+        unseen, of_unseen = errors.unseen
         # Of rows that are all equal rounding leaves less than nothing.
-        self.once = min(max(found.variance, 0.0) / 4.0 / above, errors.largest) + min(unseen / above, most)
+        self.once = min(max(found.variance, 0.0) / 4.0 / above, errors.largest) + min(unseen / above, of_unseen)
         self.twice = min(errors.twice / above, errors.largest * self.once)
+
+    def rejects(self, alpha: float) -> bool:
+        """Say whether the test finds a difference; one of several is asked at alpha over their number."""
+        return self.p_value <= alpha * (1.0 + 1e-9)
 
     def variance(self, mmd: float) -> float:
         """Return k2."""
@@ -225,7 +228,7 @@ class Law:
         for _ in range(HALVINGS):
             middle = (below + above) / 2.0
             below, above = (middle, above) if self.quantile(middle, level) < estimate else (below, middle)
-        return below
+        return min(below, self.most)
 
     def of_more_rows(self, times: float) -> Law:
         """Return the law of so many times as many rows of both samples, where the estimate is what it is, or 0 if below."""
@@ -233,7 +236,9 @@ class Law:
         square, cube, largest = errors.square / times**2, errors.cube / times**3, errors.largest / times
         told = Errors(square, cube, largest, errors.twice / times**2, errors.freedom * times, errors.relative, unseen)
         found = self.found
-        return Law(found._replace(unbiased=max(found.unbiased, 0.0), variance=found.variance / times), told)
+        found = found._replace(unbiased=max(found.unbiased, 0.0), variance=found.variance / times)
+        # Of a difference that there is the p-value is a power of the number of rows.
+        return Law(found, told, self.p_value**times, self.most)
 
     def rows_to_decide(self, margin: float, alpha: float, sizes: Sequence[int]) -> tuple[int, int] | None:
         """Return how many rows of both samples decide about a margin where the estimate stays as it is; None for too many."""
@@ -243,7 +248,7 @@ class Law:
             law = self.of_more_rows(times)
             if estimate < margin**2:
                 return law.quantile(margin, alpha) > estimate
-            return law.quantile(margin, 1.0 - alpha) < estimate
+            return law.rejects(alpha) and law.quantile(margin, 1.0 - alpha) < estimate
 
         low, high = 1.0, float(MOST_TIMES_ROWS)
         if not decides(high):
@@ -259,7 +264,7 @@ class Law:
         deviation = math.sqrt(self.variance(mmd))
         ratio = self.estimate / deviation if deviation > 0 else None
         told = Interval(str(kernel), 1.0 - alpha, mmd, found.effect_size, ratio)
-        if ratio is None or ratio <= ENOUGH_ERRORS:
+        if ratio is None or ratio <= ENOUGH_ERRORS or not self.rejects(alpha):
             return told
         low, high = self.bound(1.0 - alpha / 2.0), self.bound(alpha / 2.0)
         sizes = (found.effect_size * (one / mmd) ** self.errors.relative for one in (low, high))

@@ -7,6 +7,8 @@ from kerntest.report.results.record import FamilyRecord, Record, StatisticResult
 
 # At so many times as many rows at most it is told how many would decide about a margin.
 MOST_TIMES_ROWS = 20
+# An interval is given where MMD^2 is above so many of its standard errors.
+ENOUGH_ERRORS = 4.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Margin(Record):
         The kernel MMD is measured with: the named one, or the Gaussian at the median bandwidth.
     mmd : float
     lower_bound, upper_bound : float
-        Confidence bounds of MMD, each at level 1 - alpha.
+        Confidence bounds of MMD, each at level 1 - alpha; the lower one is 0 where the test finds no difference.
     verdict : str
         "same" if the upper bound is below the margin, "differ" if the lower one is above it, else "undecided".
     rows_to_decide : tuple of int or None
@@ -99,7 +101,7 @@ class Interval(Record):
     standard_errors : float or None
         MMD^2 (unbiased) in its own standard errors; None where it has none.
     lower, upper, effect_size_lower, effect_size_upper : float or None
-        Both ends of the intervals; None where MMD^2 is not above four of its standard errors.
+        Both ends of the intervals; None where MMD^2 is not above four of its standard errors, or the test finds no difference.
     """
 
     kernel: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerntest.errors import option
-from kerntest.report.results.two_sample_record import MOST_TIMES_ROWS
+from kerntest.report.results.two_sample_record import ENOUGH_ERRORS, MOST_TIMES_ROWS
 from kerntest.report.summaries.words import labelled, number, percent, shortened_kernel, visible
 
 if TYPE_CHECKING:
@@ -29,7 +29,14 @@ def interval_lines(interval: two_sample_record.Interval, kernel: str) -> list[tu
     if interval.lower is None or interval.upper is None:
         under = "" if same else "under the kernel chosen for it beforehand "
         errors = interval.standard_errors
-        why = "has no standard error" if errors is None else f"is {number(errors, 2)} standard errors, and it takes 4"
+        why = "has no standard error" if errors is None else f"is {number(errors, 2)} standard errors"
+        why += (
+            ""
+            if errors is None
+            else ", and it takes 4"
+            if errors <= ENOUGH_ERRORS
+            else ", and the test finds no difference"
+        )
         return labelled("interval", [f"none: {under}MMD^2 {why}; the p-value holds without one"])
     ends = f"{number(interval.lower)} to {number(interval.upper)}"
     sizes = f"{number(interval.effect_size_lower or 0.0)} to {number(interval.effect_size_upper or 0.0)}"
