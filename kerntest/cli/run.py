@@ -24,6 +24,7 @@ from kerntest.report.summaries.words import plan_notes, plan_summary, show_times
 from kerntest.report.write import (
     ROW_FORMATS,
     STANDARD_OUTPUT,
+    as_rows,
     csv_text,
     json_text,
     parquet_bytes,
@@ -53,6 +54,7 @@ NAMED: dict[str, str] = {
 TOLD = {"table", "markdown", "html"}
 # Names of what a report is not written as.
 OTHERS = {".xlsx", ".xls", ".feather", ".arrow", ".pdf", ".docx", ".png", ".svg", ".kt", ".tsv", ".yaml", ".xml"}
+OTHERS |= {".gz", ".zst", ".bz2", ".xz", ".zip"}
 # A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
 ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT, LONG = 15_000, 10.0, 300.0
 # Processor seconds that loading the program takes, at most.
@@ -286,7 +288,7 @@ class Run:
         if file and suffix in OTHERS:
             raise UsageError(
                 f"a report is written as .txt, .json, .jsonl, .csv, .md, .html or .parquet, not as {suffix}",
-                hint=f"{self._own} {PurePath(file).with_suffix('.csv')}",
+                hint=f"{self._own} {as_rows(file)}",
                 code="usage.output_format",
                 where={"file": file},
             )

@@ -102,6 +102,12 @@ def parquet_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return file.getvalue()
 
 
+def as_rows(path: str) -> str:
+    """Return the name that a file of rows can have in the place of another: x.csv for x.xlsx and for x.csv.gz."""
+    inner = Path(path).with_suffix("")
+    return str(inner if inner.suffix.lower() in ROW_FORMATS else Path(path).with_suffix(".csv"))
+
+
 def rows_format(path: str) -> RowFormat:
     """Return what a name says that a table of rows is to be: it ends in .csv, .jsonl or .parquet."""
     suffix = Path(path).suffix.lower()
@@ -111,7 +117,7 @@ def rows_format(path: str) -> RowFormat:
         return "csv"
     raise UsageError(
         f"rows are written as .csv, .jsonl or .parquet, not as {suffix or 'a file without a suffix'}",
-        hint=f"{option('o', str(Path(path).with_suffix('.csv')))}",
+        hint=option("o", as_rows(path)),
         code="usage.output_format",
         where={"file": path},
     )

@@ -118,6 +118,7 @@ MISTAKES = {
         ("svm d.csv --target y --engine dask", "no such option: --engine", ""),
         ("mmd d.csv o.csv --witness w.csv -o ./w.csv", "-o and --witness would both write w.csv", ""),
         ("mmd d.csv o.csv -o r.xlsx", "a report is written as .txt, .json", "-o r.csv"),
+        ("mmd d.csv o.csv -o r.csv.gz", "not as .gz", "-o r.csv"),
         ("svm d.csv --target y --report r.XLSX", "not as .xlsx", "--report r.csv"),
         ("hsic - -", "DATA and Y cannot both be read from stdin", "as a file"),
         ("ridge d.csv", "--target is missing", "it names the column to predict"),

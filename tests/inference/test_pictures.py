@@ -236,10 +236,10 @@ def test_the_witness_function_is_that_of_the_kernel_and_in_the_units_of_the_tabl
     result, made = drawn_by(mmd_test, x, y, kernel=kernel, scale="none", permutations=50)
     assert made.get_supxlabel() == f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
     if len(columns) == 3:
-        axis = panel(made, "Left: more typical of Y")
+        axis = panel(made, "Left: more typical of y\nRight: more typical of x")
         assert sum(bar.get_height() for bar in axis.patches) == pytest.approx(2.0)
         return
-    axis = panel(made, "Above 0: X is denser")
+    axis = panel(made, "Above 0: x is denser\nBelow: y is")
     assert axis.get_xlabel() == "same"
     gaussian = parse_kernel("gaussian(1)")
     if len(columns) == 1:

@@ -516,3 +516,16 @@ def test_a_date_has_no_logarithm():
     assert "are predicted in days" in told
     assert "logarithm" not in told
     assert "logarithm" in " | ".join(train_ridge(table.assign(day=days + 1.0), "day").warnings)
+
+
+def test_a_report_says_which_errors_are_weighted():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "y"]).assign(w=rng.uniform(0.5, 9.0, 40))
+    told = str(train_ridge(frame, "y", weights="w"))
+    for words in (
+        "leave-one-out: weighted RMSE",
+        "on 40 training rows, each of them counted once",
+        "(weighted root mean",
+    ):
+        assert words in told
+    assert "weighted" not in str(train_ridge(frame[["a", "y"]], "y"))

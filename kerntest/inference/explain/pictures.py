@@ -213,7 +213,7 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
         both, told = (values[in_x], values[~in_x]), "witness function at the rows"
         _draw_samples(axis, both, sample.sizes, panels.bin_edges(values), names, xlabel=told)
         axis.axvline(0.0, color="black", linewidth=0.8)
-        write_title(axis, "Left: more typical of Y. Right: more typical of X")
+        write_title(axis, "Left: more typical of {1}\nRight: more typical of {0}".format(*names))
         legend_below(axis, axis.get_legend_handles_labels()[0], ncols=2)
         return
     count = LINE_POINTS if len(sample.names) == 1 else MAP_POINTS
@@ -243,7 +243,7 @@ def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[
         legend_below(axis, axis.get_legend_handles_labels()[0], ncols=2)
     for which, name, limits, own in zip("xy", sample.names, ends, columns, strict=False):
         _set_axis(axis, which, name, limits, own, is_date=analysis.tables[0][name].kind == "date")
-    write_title(axis, "Above 0: X is denser. Below: Y is")
+    write_title(axis, "Above 0: {} is denser\nBelow: {} is".format(*names))
 
 
 def draw_effects(

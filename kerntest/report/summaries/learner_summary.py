@@ -94,10 +94,10 @@ def part_rows(result: records.LearnerResult) -> str:
     return counted(rows, f"{PARTS[result.judged_on]} row")
 
 
-def _error_sentence(rows: str, rmse: float, r2: float | None) -> str:
+def _error_sentence(rows: str, rmse: float, r2: float | None, weighted: str = "") -> str:
     """Return how good predictions of numbers are, as a sentence."""
     explained = "" if r2 is None else f", r2 = {number(r2)}"
-    return f"Predictions of {rows} are off by {number(rmse)} (root mean square{explained})."
+    return f"Predictions of {rows} are off by {number(rmse)} ({weighted}root mean square{explained})."
 
 
 def _error_lines(judged: records.RegressionMetrics, rows: str) -> Lines:
@@ -402,7 +402,8 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
     tables, chosen = list[ResultTable](), None
     if (grid := result.grid) is not None:
         of = f" of {grid.n_rows:,} rows" if grid.n_rows < result.n_train else ""
-        best = f"{grid.score} {number(grid.best.score)}" + (
+        score = f"{_weighted(result)}{grid.score}"
+        best = f"{score} {number(grid.best.score)}" + (
             f", the best of {len(grid.cells)} cells" if len(grid.cells) > 1 else ""
         )
         how_chosen = CRITERIA[grid.criterion].format(folds=grid.folds)
@@ -411,7 +412,7 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
         elif result.n_clusters is not None:
             how_chosen += ", copies of a row together"
         chosen = f"{how_chosen}{of}: {best}"
-        tables = _grid_table(grid, [number(cell.score) for cell in grid.cells], grid.score)
+        tables = _grid_table(grid, [number(cell.score) for cell in grid.cells], score)
     how = f"{number(result.effective_df)} effective degrees of freedom, condition number {result.condition_number:.2g}"
     if result.solver != "eigenvalues":
         state = "" if result.converged else ", not converged"
@@ -428,18 +429,24 @@ def ridge_summary(result: records.RidgeResult) -> words.Summary:
     return learner_summary(result, "Kernel ridge regression", lines, sentence, target=targets, tables=tables)
 
 
+def _weighted(result: records.RidgeResult) -> str:
+    """Return how errors of rows left out count; those of test rows, and of training rows, count once each."""
+    return "" if result.weights is None else "weighted "
+
+
 def ridge_sentence(result: records.RidgeResult) -> str:
     """Return how good a regression is, as a sentence."""
     judged, several = result.test or result.train, len(result.targets) > 1
-    rows, rmse, r2 = part_rows(result), judged.rmse, judged.r2
+    rows, rmse, r2, weighted = part_rows(result), judged.rmse, judged.r2, ""
     if result.judged_on == "train" and result.loo_rmse is not None:
         rows = f"{left_out_rows(result.cluster, together=result.n_clusters is not None)},"
         rmse, r2 = result.loo_rmse, result.loo_r2
         if result.grid is not None and result.grid.r2 is not None:
             rows, r2 = f"rows left out in {result.grid.folds} folds", result.grid.r2
             rmse = rmse if result.grid.rmse is None else result.grid.rmse
+        weighted = _weighted(result)
     if not several:
-        return _error_sentence(rows, rmse, r2)
+        return _error_sentence(rows, rmse, r2, weighted)
     explained = "unknown" if r2 is None else number(r2)
     return f"Predictions of {rows} have r2 = {explained}, the mean over {len(result.targets)} targets."
 
@@ -476,7 +483,8 @@ def _single_lines(result: records.RidgeResult) -> Lines:
         left_out_rows(result.cluster, together=result.n_clusters is not None),
         part_rows(result),
     )
-    judged = fit.test or fit.train
+    judged, weighted = fit.test or fit.train, _weighted(result)
+    mean = " of a row of the mean weight" if weighted else ""
     covered, of = (judged.coverage, rows) if judged.coverage is not None else (result.loo_coverage, left_out)
     loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
     if result.loo_rmse is not None:
@@ -487,9 +495,9 @@ def _single_lines(result: records.RidgeResult) -> Lines:
         held = f"of {percent(result.interval)} hold {percent(covered)} of {of}"
         held += ": they are too wide" if _too_wide(covered, result.interval, count) else ""
     return [
-        *_error_lines(judged, rows),
+        *_error_lines(judged, f"{rows}, each of them counted once" if weighted else rows),
         ("intervals", held),
-        ("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"),
-        ("left out", f"RMSE {loo}"),
+        ("noise", f"standard deviation {number(fit.noise)}{mean}, estimated from the training rows"),
+        ("left out", f"{weighted}RMSE {loo}"),
         _trained_line(result),
     ]
