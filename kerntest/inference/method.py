@@ -15,7 +15,7 @@ from kerntest.errors import UndecidedError, UsageError, one_of, option
 from kerntest.kernels.base import Kernel
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import MOST_WORK
-from kerntest.report.summaries.words import show_times, told_of_work
+from kerntest.report.summaries.words import beyond_bound, told_of_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,7 +138,7 @@ class Way:
             return ()
         work = float(n) ** 2 * (self.work + OF_A_COLUMN * sum(len(one.names) for one in columns))
         if work > MOST_WORK and not self.needs_matrices:
-            return (told_of_work(n, work, option("method", "exact")),)
+            return (told_of_work(n, work / MOST_WORK, option("method", "exact")),)
         if work > PATIENCE * MOST_WORK:
             # Of each of the tables.
             few = int(float(f"{math.sqrt(MOST_WORK / work) * n * self.sides / 2:.1g}"))
@@ -146,7 +146,7 @@ class Way:
             if option("time-series", True) in self.needs_matrices:
                 part = f"{option('where')} takes a stretch of some {few:,} rows, by a column of the time"
             raise UndecidedError(
-                f"the exact test of {n:,} rows takes {show_times(work * 5e-10, work * 5e-10)} on two processors, and "
+                f"the exact test of {n:,} rows is {beyond_bound(work / MOST_WORK)}, and "
                 f"{self.needs_matrices[0]} has no other",
                 hint=f"{part}; {option('method', 'exact')} insists",
                 code="undecided.work",

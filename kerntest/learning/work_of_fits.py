@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.model_outputs import ModelColumns
     from kerntest.learning.rows.training_rows import TrainingRows
 
-# How much is too much work for kernel matrices, in nanoseconds: of a pair of rows in a machine and in the products that find
-# eigenvectors, and of a cube of the rows in an eigendecomposition. The race of a grid is as many fits; ridge regression tries
+# How much is too much work for kernel matrices, in nanoseconds: of a pair of rows in a machine, of one for numbers, most of
+# whose rows are free where its cost suits their spread, and in the products that find eigenvectors, and of a cube of the rows
+# in an eigendecomposition. The race of a grid is as many fits; ridge regression tries
 # so many bandwidths.
-OF_MACHINES, OF_PRODUCTS, OF_SPECTRA, FITS_OF_A_GRID, BANDWIDTHS = 80.0, 100.0, 0.2, 10, 10
+OF_MACHINES, OF_NUMBERS, OF_PRODUCTS, OF_SPECTRA = 80.0, 240.0, 100.0, 0.2
+FITS_OF_A_GRID, BANDWIDTHS = 10, 10
 # All measured. Values of the kernel that a machine takes in units of its rows squared: where few rows support it, and where
 # most do; of a machine of a grid, which is rough and starts from another; and the share of a matrix that is kept.
 EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.0, 8.0, 0.4, 0.02, 0.2
@@ -464,7 +466,8 @@ def work_of_machines(learner: Any, rows: TrainingRows) -> float:
     if rows.classes is not None and method == "svm":
         sizes = [sum(pair) for pair in combinations(np.bincount(rows.codes).tolist(), 2)]
     fits = FITS_OF_A_GRID if learner.grid else 1 + (learner.folds or 0)
-    return OF_MACHINES * fits * sum(float(size) ** 2 for size in sizes)
+    each = OF_NUMBERS if learner.options.task == "regress" else OF_MACHINES
+    return each * fits * sum(float(size) ** 2 for size in sizes)
 
 
 def work_of_spectra(learner: Any, rows: TrainingRows) -> float:

@@ -43,7 +43,9 @@ def test_beyond_the_bound_a_test_goes_by_features_and_says_so(tables, monkeypatc
     assert usual.method == "exact"
     assert not any(INSISTS in warning for warning in usual.warnings)
     monkeypatch.setattr(WORK, 1e6)
-    with pytest.warns(DataWarning, match=r"would take less than a second .*; method='exact' insists on these"):
+    with pytest.warns(
+        DataWarning, match=r"more work than is done unasked \([\d.,]+ times as much\); method='exact' insists on these"
+    ):
         found = test(frames)
     asked = test(frames, method="features")
     assert found.method == "features"
@@ -104,7 +106,7 @@ def test_a_plan_says_why_features_are_taken_and_what_matrices_would_cost(tables,
         for options in ({}, {"method": "features"}):
             mmd_test(*frames, permutations=20, **options)
     (_, why), alone = (plan.work for plan in plans)
-    assert "which would take less than a second on two processors; method='exact' insists on these" in why
+    assert "more work than is done unasked (10,008,000 times as much); method='exact' insists on these" in why
     assert len(alone) == 1
 
 
@@ -141,7 +143,7 @@ def test_what_has_no_form_by_features_stays_exact_or_is_refused_with_its_cost(ta
     assert test(frames, **options).method == "exact"
     monkeypatch.setattr(WORK, 1e4)
     with pytest.raises(
-        UndecidedError, match=r"takes less than a second on two processors, and .* has no other"
+        UndecidedError, match=r"is more work than is done unasked \([\d.,]+ times as much\), and .* has no other"
     ) as caught:
         test(frames, **options)
     assert caught.value.code == "undecided.work"

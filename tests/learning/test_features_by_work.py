@@ -56,7 +56,7 @@ CASES = [
     (of_classes, {"grid": True}, 10 * 80 * 240**2),
     (of_classes, {"test_fraction": 0.5}, 80 * 120**2),
     (of_three, {}, 3 * 80 * 160**2),
-    (of_numbers, {}, 80 * 240**2),
+    (of_numbers, {}, 240 * 240**2),
     (of_one_class, {}, 80 * 240**2),
     (of_ridge, {}, 10 * 0.2 * 240**3),
     (of_ridge, {"bandwidth": 2.0}, 0.2 * 240**3),

@@ -83,7 +83,8 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         in these rows, with a `class_weight` too. What is predicted stays the decision of the machine, which with a
         `class_weight`, and of three classes or more by votes of pairs, need not be the most probable class.
     features : str, optional
-        "nystroem:M" or "fourier:M": explicit features, taken beyond some 55,000 rows unless "none" insists on the kernel.
+        "nystroem:M" or "fourier:M": explicit features, taken beyond some 55,000 rows, 31,600 for numbers, unless
+        "none" insists on the kernel.
     scale : "standardize", "together" or "none"
         Whether numeric columns are brought to mean 0 and standard deviation 1 of the training rows, each or by one scale.
     tolerance : float

@@ -290,10 +290,14 @@ def plan_notes(plan: Plan) -> list[str]:
     return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
 
 
-def told_of_work(rows: int, work: float, insisting: str) -> str:
-    """Return why features were taken, and which option insists on kernel matrices; the work is in nanoseconds."""
-    took = f"{show_times(work * 5e-10, work * 5e-10)} on two processors"
-    return f"features stand for the kernel matrices of {rows:,} rows, which would take {took}; {insisting} insists on these"
+def told_of_work(rows: int, times: float, insisting: str) -> str:
+    """Return why features were taken for so many times the work that is done unasked, and which option insists on kernel matrices."""
+    return f"features stand for the kernel matrices of {rows:,} rows, which are {beyond_bound(times)}; {insisting} insists on these"
+
+
+def beyond_bound(times: float) -> str:
+    """Return by how much work is beyond what is done unasked: no time, which hangs on the machine, as a plan says it."""
+    return f"more work than is done unasked ({f'{times:.1f}' if times < 10 else f'{times:,.0f}'} times as much)"
 
 
 def show_times(least: float, most: float) -> str:
