@@ -281,18 +281,23 @@ class ExcessDistances:
 
     def __init__(self, z: Array, covariance: Array) -> None:
         self.z, self.covariance, self.start = z, covariance, np.zeros_like(z)
-        w, inverse = self.start, np.linalg.inv(covariance)
-        for place, row in list(enumerate(covariance)) * SWEEPS:
-            # In place: what a vector of relabellings takes here is most of the time of a family.
-            step = row @ w
-            step += z[place]
-            step /= -row[place]
-            step += w[place]
-            np.maximum(step, 0.0, out=w[place])
-        moved, metric = covariance @ w, inverse @ z
-        u = np.maximum(z + moved, 0.0)
-        self.upper = np.maximum(_dots(z, metric) + _dots(w, moved + 2.0 * z), 0.0)
-        self.lower = np.maximum(_dots(u, 2.0 * metric - inverse @ u), 0.0)
+        w, inverse, diagonal = self.start, np.linalg.inv(covariance), covariance.diagonal()[:, None]
+        # w_f = max(0, -(z_f + sum of S_fg w_g over g != f) / S_ff), by few calls: what a vector of relabellings takes here is
+        # most of the time of a family.
+        slopes, offsets = covariance / -diagonal, z / diagonal
+        np.fill_diagonal(slopes, 0.0)
+        for slope, offset, own in list(zip(slopes, offsets, w, strict=True)) * SWEEPS:
+            step = slope @ w
+            step -= offset
+            np.maximum(step, 0.0, out=own)
+        self.moved, self.metric = covariance @ w, inverse @ z
+        u = np.maximum(z + self.moved, 0.0)
+        self.lower = np.maximum(_dots(u, 2.0 * self.metric - inverse @ u), 0.0)
+
+    @property
+    def upper(self) -> Array:
+        """Return what D is at most."""
+        return np.maximum(_dots(self.z, self.metric) + _dots(self.start, self.moved + 2.0 * self.z), 0.0)
 
     def exact(self, places: NDArray[np.intp]) -> tuple[Array, Array]:
         """Return D of some of the vectors, and their u, shape (F, len(places)). Cost: O(F^3) time for each different one."""

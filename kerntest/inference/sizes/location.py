@@ -283,14 +283,18 @@ class MovedTest:
         self.reached: float | None = None
         self.seen = values.std(axis=1) > UNCHANGED * np.abs(values).max(axis=1)
         if self.enough and self.seen.any():
-            self.score, self.reached = self._null(values)
+            self.score = self._scorer(values)
+            self.reached = self._rejecting(self.score(values[self.seen]))
 
-    def _null(self, values: Array) -> tuple[Callable[[Array], Array], float]:
-        """Return what scores statistics beside relabelled ones, shape (F, R), and the score that rejects."""
+    def _scorer(self, values: Array) -> Callable[[Array], Array]:
+        """Return what scores statistics beside relabelled ones, shape (F, R)."""
         exponents = [one for one, used in zip(self.exponents, self.seen, strict=False) if used]
-        score = scorer(values[self.seen], self.judge, exponents)
-        enough = max(self.enough * values.shape[1] // len(self.weights_of_null), 1)
-        return score, float(np.partition(score(values[self.seen]), -enough)[-enough])
+        return scorer(values[self.seen], self.judge, exponents)
+
+    def _rejecting(self, scores: Array) -> float:
+        """Return the score that rejects among those of relabellings."""
+        enough = max(self.enough * len(scores) // len(self.weights_of_null), 1)
+        return float(np.partition(scores, -enough)[-enough])
 
     def power(self, column: int, by: float) -> float:
         """Return how many of the relabellings are rejected once their rows of X are moved in a column."""
@@ -317,8 +321,8 @@ class MovedTest:
 
     def _rejected(self, values: Array, beside: Array) -> float:
         """Return which share of the statistics is rejected beside others, all of shape (F, R)."""
-        score, reached = self._null(beside)
-        return float(np.mean(score(values) > reached))
+        null, own = np.split(self._scorer(beside)(np.hstack([beside[self.seen], values])), [beside.shape[1]])
+        return float(np.mean(own > self._rejecting(null)))
 
     def _beside(self, there: Points, judged: NDArray[np.intp]) -> Iterator[Array]:
         """Yield the statistics of all relabellings of rows of which one relabelling's X is moved, for each of some."""
@@ -343,6 +347,8 @@ class MovedTest:
         """Return the sums of matrices over pairs of blocks, the last two axes."""
         K = K if self.weights is None else K * self.weights[:, None] * self.weights
         starts = self.blocks.starts[:-1]
+        if len(starts) == K.shape[-1]:
+            return K
         return np.asarray(np.add.reduceat(np.add.reduceat(K, starts, axis=-2), starts, axis=-1))
 
     def scored(self, column: int, by: float) -> float:
@@ -353,7 +359,10 @@ class MovedTest:
 
     def _values(self, there: Points) -> Array:
         """Return the statistics of relabellings whose rows of X are moved, shape (F, R)."""
-        in_x = self.within if self._alike(there) else self._forms(there, there, self.of_x, self.of_x)[0]
+        apart, scale = np.ptp(there.numeric - self.points.numeric, axis=0), np.abs(there.numeric).max(axis=0)
+        # Rows that are moved together are to each other what they were.
+        together = self._of_differences and (apart <= UNCHANGED * scale).all()
+        in_x = self.within if together else self._forms(there, there, self.of_x, self.of_x)[0]
         (between,) = self._forms(there, self.points, self.of_x, self.of_y)
         return np.asarray((in_x + self.in_y - 2.0 * between)[self.seen])
 
@@ -460,9 +469,12 @@ class MovedTest:
         found = np.bincount(of_rows * shape[1] + places, weights=self.weights, minlength=math.prod(shape))
         return np.asarray(found.reshape(shape), dtype=np.float64)
 
-    def _alike(self, there: Points) -> bool:
-        """Whether all kernels are of differences: rows that are moved together are to each other what they were."""
-        pairs = [DensePairs(some, some) for some in (one.take(slice(0, FEW)) for one in (self.points, there))]
+    @cached_property
+    def _of_differences(self) -> bool:
+        """Whether all kernels are of differences between numbers."""
+        here = self.points.take(slice(0, FEW))
+        there = Points(here.numeric + self.points.numeric.std(axis=0), here.codes)
+        pairs = [DensePairs(some, some) for some in (here, there)]
         values = ([one.evaluate(some) for some in pairs] for one in self.kernels)
         return all(np.allclose(one, other, rtol=1e-6, atol=1e-9) for one, other in values)
 
