@@ -476,29 +476,34 @@ def _check_statistic(
 
 def _refuse_gaps(paired: Paired, groups: Groups) -> None:
     """Refuse a series that lost rows in its middle: what is left would not be one step apart."""
-    gaps = np.flatnonzero(np.diff(groups.tables[0].numbers()[paired.origin]) > 1)
+    table = groups.tables[0]
+    gaps = np.flatnonzero(np.diff(table.numbers()[paired.origin]) > 1)
     if len(gaps):
-        table = groups.tables[0]
         row = int(paired.origin[gaps[0]]) + 1
-        raise _gap(
-            table, row, "a row is left out here, inside the series, which would close the gap and shift all lags"
-        )
+        said = "a row is left out here, inside the series, which would close the gap and shift all lags"
+        raise _gap(table, row, said, ~np.isin(np.arange(table.n_rows), paired.origin))
 
 
 def _refuse_missing(groups: Groups) -> None:
     """Refuse series without a value in some row: leaving the row out would be no way out."""
-    for table in groups.tables:
-        for column in table.columns:
-            if column.n_missing:
-                row = int(np.argmax(column.missing))
-                raise _gap(table, row, f"column {column.name!r} has no value, and a series has one in every row")
+    columns = [(table, column) for table in groups.tables for column in table.columns]
+    for table, column in columns:
+        if column.n_missing:
+            said = f"column {column.name!r} has no value, and a series has one in every row"
+            missing = [one.missing for _, one in columns if len(one.missing) == table.n_rows]
+            raise _gap(table, int(np.argmax(column.missing)), said, np.any(missing, axis=0))
 
 
-def _gap(table: Table, row: int, said: str) -> DataError:
-    """Return the error for a series that does not go on in every row."""
+def _gap(table: Table, row: int, said: str, gaps: NDArray[np.bool_]) -> DataError:
+    """Return the error for a series that does not go on in every row, with the longest stretch in which it does."""
+    ends = np.r_[-1, np.flatnonzero(gaps), table.n_rows]
+    longest = int(np.argmax(np.diff(ends)))
+    first, last = int(ends[longest]) + 1, int(ends[longest + 1]) - 1
+    stretch = f", the longest from {table.place(first)} to {table.place(last)}" if last > first else ""
+    way = f"by {option('where')} and not {option('sample')}"
     return DataError(
         f"{table.name}, {table.place(row)}: {said}",
-        hint=f"test a stretch without gaps, by {option('where')} and not {option('sample')}; fill in missing values",
+        hint=f"test a stretch without gaps{stretch}, {way}; fill in missing values",
         code="data.gap",
         where=table.where(row),
     )

@@ -240,3 +240,8 @@ def test_a_gap_inside_a_series_is_refused_and_missing_ends_are_not():
     with pytest.raises(DataError, match="row 31: a row is left out here, inside the series") as caught:
         hsic_test(x, y, time_series=True, missing="drop")
     assert caught.value.code == "data.gap"
+    assert "the longest from row 2 to row 30, by where= and" in str(caught.value.hint)
+    y[40] = np.nan
+    with pytest.raises(DataError, match="row 1: column") as caught:
+        hsic_test(x, y, time_series=True)
+    assert "the longest from row 2 to row 30, by" in str(caught.value.hint)
