@@ -343,6 +343,34 @@ def test_warnings_of_groups_name_neither_their_one_table_nor_like_columns_one_by
     assert any(text.startswith("column 'born' is a date") for text in warnings)
 
 
+def test_what_tells_few_rows_of_many_groups_apart_is_told():
+    rng = np.random.default_rng(3)
+
+    def told(rows, groups, **others):
+        group = np.repeat([*"abcdef"[:groups]], rows)
+        table = pd.DataFrame({"g": group, "v": rng.normal(size=len(group))} | {k: f(group) for k, f in others.items()})
+        return mmd_test(table, by="g", permutations=100).warnings
+
+    def site(group):
+        return [f"S{one}" for one in group]
+
+    for rows, groups in ((6, 2), (10, 2), (2, 6), (4, 6)):
+        found = [one for one in told(rows, groups, site=site) if "'site' alone tells the samples apart" in one]
+        assert len(found) == 1
+        assert ("both" if groups == 2 else "two of them" if rows == 2 else "apart") in found[0]
+    # Chance does that to one column in 35.
+    assert not any("apart" in one for one in told(4, 2, site=site))
+    (found,) = (one for one in told(2, 6, rownames=lambda group: 1 + np.arange(len(group))) if "rownames" in one)
+    assert found.endswith("leave it out with exclude='rownames'")
+    missing = pd.DataFrame({"g": ["a", "b", None] * 10, "v": np.r_[rng.normal(size=28), np.nan, np.nan]})
+    (own,) = (one for one in mmd_test(missing, by="g", missing="indicator").warnings if "(missing)" in one)
+    assert own.endswith(
+        "without a value of 'g' are a group of their own, '(missing)'; where='g is not missing' leaves them out"
+    )
+    with pytest.raises(UsageError, match="here all are categories"):
+        mmd_test(pd.DataFrame({"g": [*"ab"] * 10, "k": [*"xyyxz"] * 4}), by="g", margin="0.2sd")
+
+
 def test_few_rows_are_told_of_where_no_corrected_p_value_can_reject():
     frame = frame_of((4, 4, 4), (0, 9, 18))
     result = mmd_test(frame, by="group", **FIXED)
@@ -453,7 +481,7 @@ def test_the_record_is_told_as_a_table_and_as_json():
     assert max(map(len, told.splitlines())) <= 80
     assert "a (30), b (25), c (28)" in told
     assert "2 of 3 pairs differ (corrected" in " ".join(told.split())
-    assert "Columns that differ, pair by pair" in told
+    assert "Columns of each pair, the largest effect first" in told
     assert "| --- | ---: |" in result.to_markdown()
     many = mmd_test(frame_of((5,) * 14, (0,) * 14), by="group", explain=True, kernel="gaussian", bandwidth="median")
     assert len(many.summary().splitlines()) < 100

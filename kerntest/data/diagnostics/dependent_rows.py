@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.column_types import as_text
+from kerntest.data.columns import laid_below
 from kerntest.data.diagnostics.cases import (
     IMPROBABLE,
     are_others,
@@ -29,9 +30,10 @@ from kerntest.data.diagnostics.misleading import (
     balanced,
     identifies_rows,
     left_out_with,
+    telling_apart,
 )
 from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, most_follow, sorting, wanders
-from kerntest.data.facts import counts_rows
+from kerntest.data.facts import TableFacts, counts_rows
 from kerntest.data.table import Column
 from kerntest.errors import either, listed, option
 
@@ -54,6 +56,14 @@ def counters(columns: Iterable[Column], alone: Collection[str] = ()) -> list[str
         f"column {name!r} {told}; it is their order that is tested" for name, told in troubles.items() if name in alone
     ]
     return [*left_out_with({name: told for name, told in troubles.items() if name not in alone}), *ordered]
+
+
+def groups_warnings(tables: Sequence[Table], used: Sequence[str], told: Sequence[str]) -> list[str]:
+    """Return what is not told of pairs of groups: columns that count the rows of all, or tell all groups apart."""
+    # Whether a value is missing is used too, and is no column of a table.
+    untold = [name for name in tables[0].names if name in used and not any(repr(name) in text for text in told)]
+    together = (laid_below(*(one[name] for one in tables)) for name in untold)
+    return [*counters(together), *telling_apart([TableFacts.of(one, gaps=True) for one in tables], used, told)]
 
 
 def dependent_rows(

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Kind, Table
 
 LARGEST_RATIO = 20
-# Values that no other table has tell it apart with so many rows of each on average, and so many more rows than values: chance
-# would put rows of one value into both.
-ROWS_OF_VALUE, ROWS_BEYOND = 2, 10
 SIGNIFICANT = 0.01
+# Values that no other table has tell it apart with so many rows of each on average, where chance would put rows of one value
+# into two of them.
+ROWS_OF_VALUE = 2
 # Of fewer rows that would be expected to be left out of one table, or kept, the normal law does not hold (Cochran 1954).
 FEWEST_EXPECTED = 5.0
 # Pairs that a column names at least, and its first values, among which most columns have equal ones.
@@ -116,32 +116,47 @@ def _different(column: Column) -> set[str] | set[float]:
 
 
 def telling_apart(facts: Sequence[TableFacts], used: Sequence[str], told: Sequence[str]) -> Iterator[str]:
-    """Yield a warning where columns tell two tables apart, but where one has `told` that they name cases, or share no value."""
+    """Yield a warning where columns tell tables apart, but where one has `told` that they name cases, or share no value."""
     kinds = facts[0].kinds
     telling = [name for name in kinds if name in used and _tells_apart(name, facts) and not _is_told(name, told)]
     if telling and len(used) > 1:
         several = len(telling) > 1
+        both = "both" if len(facts) == 2 else "two of them"
         yield (
             f"column{'s' * several} {listed(list(map(repr, telling)))} {'each alone tell' if several else 'alone tells'} the samples "
-            f"apart: no value is in both; if {'they are other names' if several else 'it is another name'} of them, such as a code or "
+            f"apart: no value is in {both}; if {'they are other names' if several else 'it is another name'} of them, such as a code or "
             f"a batch, leave {'them' if several else 'it'} out with {option('exclude', in_tables(telling, kinds))}"
         )
 
 
 def _is_told(name: str, told: Sequence[str]) -> bool:
-    return any(text.startswith((rows_alike(name), none_in_common(name))) for text in told)
+    return any(
+        text.startswith((rows_alike(name), none_in_common(name))) or ("alone tell" in text and repr(name) in text)
+        for text in told
+    )
 
 
 def _tells_apart(name: str, facts: Sequence[TableFacts]) -> bool:
-    """Say whether categories or codes, in several rows each, are all in one of two tables."""
+    """Say whether categories or codes, in several rows each, are all in one of some tables, and chance would not do that.
+
+    Of L values, as often each, that happens in L! / (L_1! L_2! ...) of n! / (n_1! n_2! ...) ways to share rows out to tables.
+    """
     values = [one.levels.get(name) or one.codes.get(name) for one in facts]
-    few = [
-        some
-        for some, one in zip(values, facts, strict=True)
-        if some and max(ROWS_OF_VALUE * len(some), ROWS_BEYOND + len(some)) <= one.used
-    ]
     # Of dates it is told that they differ.
-    return len(few) == len(facts) and not few[0] & few[1] and facts[0].kinds[name] != "date"
+    if not all(values) or facts[0].kinds[name] == "date":
+        return False
+    several = [some for some in values if some]
+    L, n = [len(some) for some in several], [one.used for one in facts]
+    if sum(L) != len(set().union(*several)) or any(
+        ROWS_OF_VALUE * some > rows for some, rows in zip(L, n, strict=True)
+    ):
+        return False
+    return _log_ways(L) - _log_ways(n) <= math.log(SIGNIFICANT)
+
+
+def _log_ways(counts: Sequence[int]) -> float:
+    """Return the logarithm of a multinomial coefficient."""
+    return math.lgamma(sum(counts) + 1) - sum(math.lgamma(one + 1) for one in counts)
 
 
 def identifies_rows(column: Column) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from kerntest.data.columns import told_of_left_out
+from kerntest.data.diagnostics.dependent_rows import groups_warnings
 from kerntest.engines.plan import added, count_wanted
 from kerntest.errors import (
     KerntestError,
@@ -320,7 +321,9 @@ def _result(
     )
     if together is not None:
         told |= together.fields
-        told["warnings"] = (*warnings, *together.fields["warnings"])
+        said = [text for pair in made for text in pair.warnings]
+        of_all = groups_warnings(samples.tables, told["columns"], said)
+        told["warnings"] = (*warnings, *together.fields["warnings"], *of_all)
     told["warnings"] += tuple(_warnings_of_pairs(made, alpha, told["warnings"]))
     margin = _within_margin(made)
     rows = [sum(group.n for group in groups)] if samples.by is not None else [group.n for group in groups]

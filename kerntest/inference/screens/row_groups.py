@@ -16,7 +16,7 @@ from kerntest.data.diagnostics.dependent_rows import counters
 from kerntest.data.facts import complete_rows
 from kerntest.data.formats.dialect import AS_USUAL
 from kerntest.data.gaps import apply_missing, lost_rows
-from kerntest.data.missing import with_gap_level
+from kerntest.data.missing import GAP, with_gap_level
 from kerntest.errors import DataError, KerntestError, UsageError, counted, either, listed, option, shell_word, suggest
 from kerntest.inference.relabelling.permuted_clusters import Exchanged
 from kerntest.inference.sides import read_one
@@ -73,8 +73,8 @@ def groups_of(
     """Return the groups that a column names in the order of its values, numbers as numbers, and what was left out."""
     place = {"file": table.name, "column": by}
     column = check_usable(table.select([by]), [by]).columns[0]
-    indicated = reading.missing == "indicator"
-    if indicated and column.n_missing:
+    indicated, without = reading.missing == "indicator", column.n_missing
+    if indicated and without:
         column = with_gap_level(column)
     others = [name for name in named_columns(table, reading.columns, reading.exclude).names if name != by]
     if not others:
@@ -112,6 +112,11 @@ def groups_of(
     warnings = _without_group(table, by, lost, len(names))
     names, rows, pairs, told = _parted(names, codes, every if indicated else whole, first, ways)
     warnings += told
+    if indicated and without:
+        said = (
+            f"{counted(without, 'row')} of {table.n_rows:,} without a value of {by!r} are a group of their own, {GAP!r}"
+        )
+        warnings.append(f"{said}; {option('where', f'{as_name(by)} is not missing')} leaves them out")
     # What was remarked of columns is told of the table.
     plain = replace(used, notes=(), columns=tuple(replace(one, remarks=()) for one in used.columns))
     tables = [

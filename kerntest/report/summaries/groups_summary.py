@@ -175,7 +175,7 @@ def _explained_pairs(result: GroupsResult) -> list[ResultTable]:
                 ("X -> Y", "text"),
             ),
             tuple(rows),
-            "Columns that differ, pair by pair:",
+            "Columns of each pair, the largest effect first:",
             tuple(notes),
             keep="effect",
         )
