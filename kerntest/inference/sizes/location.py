@@ -140,12 +140,10 @@ class ShiftsOfColumns(NamedTuple):
         if column is None and len(squares) and (deviations_within(self.rows) <= UNCHANGED * largest).all():
             column = 0
         if column is None:
-            numbers = f"{str(self.kernel)!r} sees none" if self.rows.numeric_names else "here all are categories"
-            raise UsageError(
-                f"a shift in standard deviations is one of a column of numbers, and {numbers}",
-                hint="give an MMD, such as 0.1: it is between 0 and 1.4, and without a margin the report has it",
-                code="usage.margin",
-            )
+            none = f"{str(self.kernel)!r} sees none" if self.rows.numeric_names else "here all are categories"
+            said = f"a shift in standard deviations is one of a column of numbers, and {none}"
+            hint = "give an MMD, such as 0.1: it is between 0 and 1.4, and without a margin the report has it"
+            raise UsageError(said, hint=hint, code="usage.margin")
         return math.sqrt(squares[column]), deviations, self.rows.numeric_names[column]
 
     def of_mmd(self, mmd: float) -> tuple[float | None, str | None]:
