@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.training_rows import TrainingRows
 
 # How much is too much work for kernel matrices, in nanoseconds: of a pair of rows in a machine, of one for numbers, most of
-# whose rows are free where its cost suits their spread, and in the products that find eigenvectors, and of a cube of the rows
+# whose rows are free where its cost suits their spread, or of one whose cost is searched for by nu, and in the products that find eigenvectors, and of a cube of the rows
 # in an eigendecomposition. The race of a grid is as many fits; ridge regression tries
 # so many bandwidths.
 OF_MACHINES, OF_NUMBERS, OF_PRODUCTS, OF_SPECTRA = 80.0, 240.0, 100.0, 0.2
@@ -466,7 +466,8 @@ def work_of_machines(learner: Any, rows: TrainingRows) -> float:
     if rows.classes is not None and method == "svm":
         sizes = [sum(pair) for pair in combinations(np.bincount(rows.codes).tolist(), 2)]
     fits = FITS_OF_A_GRID if learner.grid else 1 + (learner.folds or 0)
-    each = OF_NUMBERS if learner.options.task == "regress" else OF_MACHINES
+    searched = learner.options.nu is not None and rows.classes is not None
+    each = OF_NUMBERS if learner.options.task == "regress" or searched else OF_MACHINES
     return each * fits * sum(float(size) ** 2 for size in sizes)
 
 

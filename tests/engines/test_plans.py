@@ -521,3 +521,16 @@ def test_canonical_pairs_hold_no_more_than_planned_however_few_features_a_side_h
     # That of few rows is what the program itself takes.
     assert peak < plan.memory_bytes - small.memory_range[0]
     assert plan.memory_range[0] < plan.memory_range[1]
+
+
+def test_a_two_sample_test_by_features_counts_what_follows_its_sums():
+    def run(permutations, **options):
+        tables = (normal(600, seed=seed) for seed in (0, 1))
+        return kerntest.mmd_test(*tables, method="features", permutations=permutations, kernel="gaussian", **options)
+
+    plans = [planned(lambda count=count: run(count), threads=1) for count in (100, 100_100)]
+    few, many = (plan.seconds_range for plan in plans)
+    # So many times the labels of as many blocks as there are rows are drawn, for each of some kernels.
+    assert many[0] - few[0] > 1e5 * 1200 * 4 * 60 * UNITS["entry"]
+    # The shift that would have been found is looked for, or is not.
+    assert few[1] - few[0] > 0.05

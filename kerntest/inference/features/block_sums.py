@@ -15,11 +15,12 @@ import numpy as np
 
 from kerntest.data.facts import mixed
 from kerntest.dataclass import dataclass
-from kerntest.engines.plan import added, count_wanted
-from kerntest.errors import UndecidedError, UsageError, bad_file, counted, option
+from kerntest.engines.plan import count_wanted
+from kerntest.errors import UndecidedError, UsageError, bad_file, option
 from kerntest.inference import verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
 from kerntest.inference.features import two_passes
+from kerntest.inference.features.work_of_features import work_of_judging, work_of_sums
 from kerntest.inference.method import FEWEST_IN_BLOCKS
 from kerntest.inference.nulls.permutation import first_of, judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
@@ -29,7 +30,6 @@ from kerntest.inference.sizes.margins import Asked, Errors, Law, largest_mmd
 from kerntest.inference.statistic import Effect, LabelMatrix, SumsOfGroups, centred_inner
 from kerntest.kernels import elementary
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.counting import work_of_values
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, nystroem, parse_features
 from kerntest.report.results import two_sample_record
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine
-    from kerntest.engines.plan import Work
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Options, Variable
     from kerntest.kernels.bandwidth import BandwidthChooser
@@ -399,7 +398,10 @@ def mmd_by_features(
             return rows, family, BlockSums(maps, blocks, options.seed)
 
         if count_wanted(sum(run.n)):
-            run.plan_sums(*_plan(looked_at(run.sample)[-1], run.n), passes=3)
+            rows, _, planned = looked_at(run.sample)
+            told = max(options.permutations, OTHER_RELABELLINGS), options.alpha / tests
+            judging = work_of_judging(planned, rows.points, *told)
+            run.plan_sums(*work_of_sums(planned, run.n), passes=3, after=judging)
         run.draw_by_values()
         run.sample, family, work = looked_at(run.sample)
         sample, maps, sums = run.sample.points, work.features, run.sums(work)
@@ -454,18 +456,6 @@ def _sized(
     law = Law(effect, measured.errors(effect), found.p_value, largest_mmd(measure, rows.points))
     answered = asked.answered(law, measure, ShiftsOfColumns(measure, rows), alpha, measured.n)
     return {"interval": law.interval(effect, measure, alpha)} | answered
-
-
-def _plan(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int], float], Work]:
-    """Return what is summed, the bytes that this holds on so many threads, and its units of work."""
-    # Each piece under way has the sums once, and the result too.
-    held, maps = 8.0 * sum(math.prod(work.shape(source)) for source in range(2)), work.features
-    # Nystroem features are summed before their projection, and share the distances to the landmarks.
-    centres, rows, kernels = maps[0].landmarks, float(sum(n)), [one.kernel for one in maps]
-    values = added(work_of_values(kernels, centres, halved=True), times=rows * len(centres))
-    made = [values] if len(centres) else [one.work(rows) for one in maps]
-    step = f"{work.width:,} features of {counted(len(maps), 'kernel')}, summed over blocks of rows"
-    return step, lambda threads: held * (threads + 3), added(*made, {"entry": 2.0 * len(maps) * work.width * rows})
 
 
 def _kernels(

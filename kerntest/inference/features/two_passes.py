@@ -346,9 +346,18 @@ class Survey(exact.RunOfTest):
         self.tables = [replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read]
 
     def plan_sums(
-        self, step: str, held: Callable[[int], float], units: Mapping[str, float], *, passes: int = 2
+        self,
+        step: str,
+        held: Callable[[int], float],
+        units: Mapping[str, float],
+        *,
+        passes: int = 2,
+        after: Sequence[Mapping[str, float]] = ({},),
     ) -> None:
-        """Tell the plan of sums that hold so many bytes on so many threads, and find threads that fit into the memory."""
+        """Tell the plan of sums that hold so many bytes on so many threads, and find threads that fit into the memory.
+
+        What comes `after` them takes least and most.
+        """
         columns = len(self.columns)
 
         current = CURRENT.get()
@@ -370,7 +379,8 @@ class Survey(exact.RunOfTest):
                 columns,
                 steps=(told, *self.why),
                 memory=(need(self.engine.threads),) * 2,
-                work=added(units, times=times),
+                work=added(units, after[0], times=times),
+                most=added(units, after[-1], times=times),
                 engine=self.engine,
                 method="features",
                 besides=(times * passes - 1) * (time.process_time() - self._began) / self._at_once,

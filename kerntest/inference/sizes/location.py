@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.engines.plan import Work
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Options, Variable
     from kerntest.kernels.base import Array, Kernel
@@ -215,18 +216,29 @@ def _relabellings(alpha: float) -> int:
 
 def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float) -> Step:
     """Return what the size of a difference takes, or the shift that would have been found: one or the other."""
-    n, count = len(sample.points), float(len(kernels))
+    n = len(sample.points)
     s = float(min(2 * _size_of_part(sample, n), n))
     _, units, _, chosen = drawn_units(sample, seed)
     blocks = min(s, BLOCKS, float(units.max()) + 1.0)
-    few = few_different(sample.points, FEWER * blocks)
-    products = count * (blocks if few is None else len(few[0]))
+    shifts, shifted = shift_work(sample.points, kernels, s, blocks, alpha)
     # Of units that are drawn all rows take part.
     some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
     one = work_of_values(kernels[:1], sample.points)
     sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 20.0 * drawn**2})
     sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
-    values = added(work_of_values(kernels, sample.points), times=s**2)
+    what = "the size of the difference, or the shift that would have been found"
+    helds = shifted, 8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2)
+    low, high = either(sized, shifts)
+    return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
+
+
+def shift_work(
+    points: Points, kernels: Sequence[Kernel], s: float, blocks: float, alpha: float
+) -> tuple[Sequence[Work], float]:
+    """Return what the shift that would have been found takes of s rows in blocks, least and most, and the bytes it holds."""
+    count, few = float(len(kernels)), few_different(points, FEWER * blocks)
+    products = count * (blocks if few is None else len(few[0]))
+    values = added(work_of_values(kernels, points), times=s**2)
     weighed = {"product": products * (blocks if few is None else len(few[0])), "entry": 8.0 * products}
     # Forms: one of rows that are not moved; then one to three at each of some rounds.
     shifts = [
@@ -237,16 +249,13 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
         )
         for forms in (1.0 + ROUNDS / 3, 2.0 + 3.0 * ROUNDS)
     ]
-    what = "the size of the difference, or the shift that would have been found"
-    helds = (
-        8.0 * max(4.0 * s**2, 1.2 * products * _relabellings(alpha)),
-        8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2),
-    )
-    low, high = (
-        {unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS}
-        for of, shift in zip((min, max), shifts, strict=True)
-    )
-    return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
+    return shifts, 8.0 * max(4.0 * s**2, 1.2 * products * _relabellings(alpha))
+
+
+def either(sized: Work, shifts: Sequence[Work]) -> list[Work]:
+    """Return the least and the most of the size of a difference, or of the shift that would have been found."""
+    ends = zip((min, max), shifts, strict=True)
+    return [{unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of, shift in ends]
 
 
 class MovedTest:

@@ -1,0 +1,49 @@
+"""What a two-sample test by features takes, counted: its sums, and what is made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from kerntest.engines.plan import added
+from kerntest.errors import counted
+from kerntest.inference.relabelling.designs import BLOCKS
+from kerntest.inference.sizes.location import PART, either, shift_work
+from kerntest.inference.work_of_tests import DRAWN_ENTRIES
+from kerntest.kernels.counting import work_of_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kerntest.engines.plan import Work
+    from kerntest.inference.features.block_sums import BlockSums
+    from kerntest.kernels.base import Points
+
+
+def work_of_sums(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int], float], Work]:
+    """Return what is summed, the bytes that this holds on so many threads, and its units of work."""
+    # Each piece under way has the sums once, and the result too.
+    held, maps = 8.0 * sum(math.prod(work.shape(source)) for source in range(2)), work.features
+    # Nystroem features are summed before their projection, and share the distances to the landmarks.
+    centres, rows, kernels = maps[0].landmarks, float(sum(n)), [one.kernel for one in maps]
+    values = added(work_of_values(kernels, centres, halved=True), times=rows * len(centres))
+    made = [values] if len(centres) else [one.work(rows) for one in maps]
+    step = f"{work.width:,} features of {counted(len(maps), 'kernel')}, summed over blocks of rows"
+    return step, lambda threads: held * (threads + 3), added(*made, {"entry": 2.0 * len(maps) * work.width * rows})
+
+
+def work_of_judging(work: BlockSums, sample: Points, relabellings: int, alpha: float) -> list[Work]:
+    """Return what follows the sums, least and most: relabellings, and the size of a difference or the shift that would have been found."""
+    maps, m = work.features, float(len(sample))
+    blocks = float(sum(work.shape(source)[0] for source in range(2)))
+    sizes, last = float(sum(one.size for one in maps)), maps[-1]
+    squares = float(sum(one.size**2 for one in maps))
+    # Of the sampled rows features and their covariance.
+    judged = added(
+        *(one.work(m) for one in maps),
+        {"product": blocks * sizes * (work.width + relabellings) + m * squares},
+        {"entry": DRAWN_ENTRIES * relabellings * blocks * len(maps)},
+    )
+    sized = added(last.work(2.0 * m), {"product": m * last.size * (m + last.size)})
+    shifts, _ = shift_work(sample, [one.kernel for one in maps], min(2.0 * PART[1], m), BLOCKS, alpha)
+    return [added(judged, one) for one in either(sized, shifts)]
