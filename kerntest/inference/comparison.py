@@ -43,8 +43,9 @@ from kerntest.inference.relabelling.designs import (
 from kerntest.inference.relabelling.designs_of_columns import can_be_strata, designed, without_standard_error
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Groups, Options, Reading, Sample, lay_out, names_apart, read_two, without_missing
-from kerntest.inference.sizes.location import ShiftsOfColumns, size_work, smallest_shift
+from kerntest.inference.sizes.location import ShiftsOfColumns, smallest_shift
 from kerntest.inference.sizes.margins import NO_ERRORS, Asked, Law, errors_of, largest_mmd
+from kerntest.inference.sizes.work_of_sizes import size_work
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.work_of_tests import Step, step_of_test
 from kerntest.report.results import record, two_sample_record

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from kerntest.engines.plan import added
 from kerntest.errors import counted
 from kerntest.inference.relabelling.designs import BLOCKS
-from kerntest.inference.sizes.location import PART, either, shift_work
+from kerntest.inference.sizes.location import PART
+from kerntest.inference.sizes.work_of_sizes import either, shift_work
 from kerntest.inference.work_of_tests import DRAWN_ENTRIES
 from kerntest.kernels.counting import work_of_values
 

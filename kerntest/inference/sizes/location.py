@@ -17,16 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kerntest.engines.engine import one_blas_thread
-from kerntest.engines.plan import UNITS, added
 from kerntest.errors import UsageError
 from kerntest.inference.nulls.permutation import scorer
-from kerntest.inference.relabelling.designs import BLOCKS, BlockedRows
+from kerntest.inference.relabelling.designs import BlockedRows
 from kerntest.inference.relabelling.permuted_blocks import own_weights
 from kerntest.inference.sides import Sample
-from kerntest.inference.sizes.margins import drawn_units
-from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.counting import work_of_values
 from kerntest.matrices.different import few_different
 from kerntest.report.results.two_sample_record import SmallestShift
 
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.plan import Work
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Options, Variable
     from kerntest.kernels.base import Array, Kernel
@@ -64,8 +59,6 @@ FEW = 20
 FEW_BLOCKS, FEW_ROWS, JUDGED = 48, 150, 20
 # So many of the relabellings at least tell what a small alpha asks for.
 EXCEEDING = 20
-# Calls of numpy for each kernel and form.
-CALLS_OF_FORM = 800.0
 # Tells the draw of a part from other streams of the same seed.
 STREAM = 8
 # A first guess of the shift, in units of sqrt((1/n_x + 1/n_y) sqrt(p)); it is tried so often, or until the power is so near.
@@ -209,53 +202,9 @@ def smallest_shift(
     return SmallestShift(float(deviations), rows.numeric_names[column], POWER, test.of_shares(column))
 
 
-def _relabellings(alpha: float) -> int:
+def relabellings_at(alpha: float) -> int:
     """Return how many relabellings a shift is looked for under."""
     return min(max(RELABELLINGS, math.ceil(EXCEEDING / alpha)), MOST_RELABELLINGS)
-
-
-def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float) -> Step:
-    """Return what the size of a difference takes, or the shift that would have been found: one or the other."""
-    n = len(sample.points)
-    s = float(min(2 * _size_of_part(sample, n), n))
-    _, units, _, chosen = drawn_units(sample, seed)
-    blocks = min(s, BLOCKS, float(units.max()) + 1.0)
-    shifts, shifted = shift_work(sample.points, kernels, s, blocks, alpha)
-    # Of units that are drawn all rows take part.
-    some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
-    one = work_of_values(kernels[:1], sample.points)
-    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 20.0 * drawn**2})
-    sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
-    what = "the size of the difference, or the shift that would have been found"
-    helds = shifted, 8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2)
-    low, high = either(sized, shifts)
-    return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
-
-
-def shift_work(
-    points: Points, kernels: Sequence[Kernel], s: float, blocks: float, alpha: float
-) -> tuple[Sequence[Work], float]:
-    """Return what the shift that would have been found takes of s rows in blocks, least and most, and the bytes it holds."""
-    count, few = float(len(kernels)), few_different(points, FEWER * blocks)
-    products = count * (blocks if few is None else len(few[0]))
-    values = added(work_of_values(kernels, points), times=s**2)
-    weighed = {"product": products * (blocks if few is None else len(few[0])), "entry": 8.0 * products}
-    # Forms: one of rows that are not moved; then one to three at each of some rounds.
-    shifts = [
-        added(
-            {"call": CALLS_OF_FORM * count * forms},
-            added(values, times=1.0 + forms),
-            added(weighed, times=float(_relabellings(alpha) + forms * RELABELLINGS)),
-        )
-        for forms in (1.0 + ROUNDS / 3, 2.0 + 3.0 * ROUNDS)
-    ]
-    return shifts, 8.0 * max(4.0 * s**2, 1.2 * products * _relabellings(alpha))
-
-
-def either(sized: Work, shifts: Sequence[Work]) -> list[Work]:
-    """Return the least and the most of the size of a difference, or of the shift that would have been found."""
-    ends = zip((min, max), shifts, strict=True)
-    return [{unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of, shift in ends]
 
 
 class MovedTest:
@@ -271,7 +220,7 @@ class MovedTest:
         self.points = part.points.take(self.blocks.order)
         self.weights = None if self.blocks.weights is None else self.blocks.weights[self.blocks.order]
         self.draws = np.random.default_rng((options.seed, STREAM, 1)).random((2, len(self.points)))
-        most = _relabellings(alpha)
+        most = relabellings_at(alpha)
         labels = self.blocks.relabellings(most, options.seed)
         # All that there are, in their order, or as many as were asked for.
         labels = labels[_spaced(len(labels), most)]
@@ -501,7 +450,7 @@ def _numbered(values: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
     return places, len(levels)
 
 
-def _size_of_part(rows: Variable, n: int) -> int:
+def size_of_part(rows: Variable, n: int) -> int:
     """Return how many rows of each sample are moved, of n in both; of a design those of enough whole units."""
     most, design = min(max(n // 8, PART[0]), PART[1]), rows.design if isinstance(rows, Sample) else None
     if design is None or design.n_units is None:
@@ -511,7 +460,7 @@ def _size_of_part(rows: Variable, n: int) -> int:
 
 def _part(rows: Variable, sizes: Sequence[int], seed: int) -> Sample:
     """Return a part of the rows as two samples, with whole units of a design; rows that tell of no sample as two at random."""
-    most = _size_of_part(rows, sum(sizes))
+    most = size_of_part(rows, sum(sizes))
     rng = np.random.default_rng((seed, STREAM))
     if not isinstance(rows, Sample):
         n_x, n_y = (min(size, most, len(rows.points) // 2) for size in sizes)
