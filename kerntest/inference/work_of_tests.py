@@ -42,8 +42,8 @@ SWEPT_ENTRIES, LINED_ENTRIES, PAIRED_ENTRIES, SUMMED_ENTRIES = 8.0, 8.0, 4.0, 4.
 SWEEPS, LANCZOS_STEPS = 5.0, (8, 30)
 # Of all correlations of the columns of two factors the share that is needed.
 NEEDED = 0.65
-# Calls of numpy for a column of a factor and a tile.
-CALLS_OF_COLUMN, CALLS_OF_TILE = 150.0, 50.0
+# Calls of numpy for a column of a factor, a tile, and a term of a kernel, however few rows there are.
+CALLS_OF_COLUMN, CALLS_OF_TILE, CALLS_OF_TERM = 150.0, 50.0, 150.0
 # The same of the relabellings of a stratum for each kernel.
 CALLS_OF_STRATUM = 500.0
 # Steps over the entries of relabellings that are drawn, of their labels for each kernel, and of tiles of blocks of
@@ -183,7 +183,7 @@ def _blocks(
 ) -> Step:
     """Return the sums of kernels over pairs of blocks of rows, for each set of these, and of those over relabellings."""
     n, blocks = len(points), float(min(len(points), BLOCKS) if designed is None else len(designed.in_x))
-    calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2
+    calls = CALLS_OF_TILE * len(kernels) * (n / TILE) ** 2 / 2 + CALLS_OF_TERM * sum(map(len, map(terms, kernels)))
     drawn = permutations * blocks * (DRAWN_ENTRIES + LABEL_ENTRIES * len(kernels))
     relabelled: Work = {"product": permutations * len(kernels) * blocks**2, "entry": drawn}
     # What each set of blocks takes, but for the relabellings.
@@ -326,9 +326,9 @@ def _by_shifts(
 def _spectral(what: str, sides: Sequence[Side], permutations: int, statistic: Statistic) -> Step:
     """Return a measure by singular values, of many columns some steps of Lanczos for each permutation."""
     n = len(sides[0][0])
+    most = min(n, cross_covariance.MOST_COLUMNS) if n > cross_covariance.FULL_RANK_ROWS else n
     ranks = [
-        min(expected_rank(kernels[0], points, TOLERANCE)[0], n, cross_covariance.MOST_COLUMNS)
-        for points, kernels in sides
+        min(expected_rank(kernels[0], points, cross_covariance.TOLERANCE, most)[0], most) for points, kernels in sides
     ]
     factors = added(
         *(work_of_factor(rank, kernels[0], points) for rank, (points, kernels) in zip(ranks, sides, strict=True))

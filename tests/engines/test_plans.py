@@ -534,3 +534,26 @@ def test_a_two_sample_test_by_features_counts_what_follows_its_sums():
     assert many[0] - few[0] > 1e5 * 1200 * 4 * 60 * UNITS["entry"]
     # The shift that would have been found is looked for, or is not.
     assert few[1] - few[0] > 0.05
+
+
+def test_measures_by_singular_values_of_few_rows_count_the_columns_that_matrices_have():
+    data = normal(1000)
+    for statistic, most in (("kcc", 0.5), ("kmi", 0.5), ("coco", 0.5)):
+        plan = planned(
+            lambda statistic=statistic: kerntest.hsic_test(
+                data, x_columns="x1", y_columns="x2", statistic=statistic, kernel_x="gaussian", kernel_y="gaussian"
+            ),
+            threads=1,
+        )
+        # As matrices of full rank it was said to take two seconds.
+        assert plan.seconds_range[1] < most
+
+
+def test_an_explanation_of_few_rows_counts_the_terms_of_its_kernels():
+    def seconds(columns):
+        tables = (normal(15, columns, seed=seed) for seed in (0, 1))
+        run = functools.partial(kerntest.mmd_test, *tables, explain=True)
+        return planned(run, threads=1).seconds_range[0]
+
+    # Each of so many tests has kernels that are sums over as many columns.
+    assert seconds(60) > 7 * seconds(15)

@@ -47,6 +47,8 @@ BANDWIDTHS = 3
 COMMON = 0.5
 # So many different values of a column of numbers are told apart.
 LEVELS = 500
+# Calls of numpy for each column while the kernels of a test are chosen.
+CALLS_OF_CHOICE = 1000.0
 # Pairs of rows times columns in all tests of the columns without one: each takes as long as the test itself.
 NUMBERS_WITHOUT = 100_000_000
 
@@ -140,7 +142,10 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
         test = step_of_test([(others.points, _family(others, options).kernels)], options, cosets=times)
         which = "each" if first == columns else f"each of the first {first}"
         what = f"tests of all columns without {which}"
-        tests.append(Step(what, test.held, added(test.work, times=float(first)), added(test.most, times=float(first))))
+        low, high = (
+            added(work, {"call": CALLS_OF_CHOICE * columns}, times=float(first)) for work in (test.work, test.most)
+        )
+        tests.append(Step(what, test.held, low, high))
     return tuple(tests)
 
 
