@@ -409,7 +409,8 @@ def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
     corrected = result.correction != "none" and len(tested) > 1
     missed = [pair for pair in found if _missed(pair, result.alpha / (len(tested) if corrected else 1))]
     level = f"not significant{', corrected for all tests,' * corrected}"
-    exact = any(pair.p_step_down is not None for pair in shown)
+    # That is of any false finding, not of their share.
+    exact = result.correction != "bh" and any(pair.p_step_down is not None for pair in shown)
     # A target comes second.
     names = ("x", "y") if result.target is None else ("column",)
     columns = dict(PAIR_COLUMNS)
