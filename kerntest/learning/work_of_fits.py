@@ -48,7 +48,7 @@ KEPT_ALWAYS, KEPT_BY_SEARCH, COPIES = 8e7, 2e8, 3.0
 SEARCHED_ARRAYS = 6.0
 # By which powers of the rows machines take longer than one of a part of them, least and most; bytes for each entry of the
 # largest system, whose rows may grow with all.
-POWERS, SYSTEM_BYTES = (1.4, 2.4), 24.0
+POWERS, SYSTEM_BYTES = (1.5, 2.25), 24.0
 # Of a fit of a search, systems in units of the cube of the rows, of which as many are free as of a part.
 SYSTEMS_OF_FIT = 0.15
 # And by features.

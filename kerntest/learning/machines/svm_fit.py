@@ -51,7 +51,7 @@ WIDENINGS = 7
 NEAR_COST = 0.1
 # The fewest rows by which a machine is judged beforehand, and what tells the draw of them from other streams of the same seed;
 # how many times longer twice as many may take, and the most seconds that are spent on the next.
-PILOT_ROWS, PILOT_STREAM, TWICE, PILOT_SECONDS = 300, 9, 8.0, 1.0
+PILOT_ROWS, PILOT_STREAM, TWICE, PILOT_SECONDS = 300, 9, 8.0, 2.0
 # The nu of a one-class machine without one.
 ONE_CLASS_NU = 0.1
 
