@@ -294,20 +294,25 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     kept = np.isin(units, chosen)
     cell, unit = cells[kept], np.searchsorted(chosen, units[kept])
     group = groups[chosen]
-    member, of_unit = np.eye(len(counts))[cell] * of_rows[kept, None], np.eye(len(chosen))[unit]
+    member, by_unit = np.eye(len(counts))[cell] * of_rows[kept, None], np.argsort(unit, kind="stable")
+    starts = np.searchsorted(unit[by_unit], np.arange(len(chosen)))
     freedom = drawn / np.maximum(drawn - 1.0, 1.0) * in_group / drawn
     weights = of_rows[kept] * signed[cell] * np.sqrt(freedom)[group][unit]
 
     def centred(values: Array) -> Array:
         return np.asarray(values - (member / member.sum(axis=0)).T.dot(values)[cell])
 
+    def summed(values: Array) -> Array:
+        """Return the sums over the rows of each unit."""
+        return np.asarray(np.add.reduceat(values[by_unit], starts, axis=0))
+
     points = sample.points.take(np.flatnonzero(kept))
     K = kernel.evaluate(DensePairs(points, points))
-    slopes = of_unit.T @ (weights * centred(found.witness[kept]))
+    slopes = summed(weights * centred(found.witness[kept]))
     apart = centred(centred(K).T)
     # A row that was not seen may be as far from its own sample as the other one is, where all that were seen are equal.
     farthest = max(float(np.diagonal(apart).max()), found.biased)
-    G = of_unit.T @ (apart * weights[:, None] * weights) @ of_unit
+    G = summed(summed(apart * weights[:, None] * weights).T)
     np.fill_diagonal(G, 0.0)
     squared = G @ G
     vector = squared[:, int(np.argmax(np.diagonal(squared)))]
@@ -329,7 +334,7 @@ def errors_of(kernel: Kernel, sample: Sample, found: Effect, seed: int) -> Error
     share = counts[cell] / member.sum(axis=0)[cell] / n
     means = K @ share
     squares = np.square(K - means[:, None] - means + share @ means) @ share
-    own = of_unit.T @ centred(squares) * np.sqrt(in_group / drawn)[group] * 2.0 / n / (share @ squares or 1.0)
+    own = summed(centred(squares)) * np.sqrt(in_group / drawn)[group] * 2.0 / n / (share @ squares or 1.0)
     # Of rows that are all equal rounding leaves less than nothing.
     square, linear = max(float(np.trace(squared)), 0.0), float(np.square(slopes).sum())
     ratio = float(np.square(2.0 * slopes - found.unbiased * own / 2.0).sum())

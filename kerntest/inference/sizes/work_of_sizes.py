@@ -35,8 +35,8 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     # Of units that are drawn all rows take part.
     some, drawn = float(len(chosen)), float(np.isin(units, chosen).sum())
     one = work_of_values(kernels[:1], sample.points)
-    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 20.0 * drawn**2})
-    sized = added(sized, {"product": some * drawn * (drawn + some) + 2.0 * some**3})
+    sized = added(added(one, {"entry": 8.0}, times=n**2 / 2), {"entry": 30.0 * drawn**2})
+    sized = added(sized, {"product": 2.0 * some**3})
     what = "the size of the difference, or the shift that would have been found"
     helds = shifted, 8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2)
     low, high = either(sized, shifts)
