@@ -27,10 +27,6 @@ ENGINES = ["one thread", "three threads", "gpu", "dask"]
 AWAY = ["three threads", "gpu", "dask"]
 
 
-def blas_threads(_=None):
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-
-
 @pytest.fixture(params=ENGINES)
 def engine(request, on):
     with on(request.param) as opened:
@@ -106,6 +102,10 @@ def test_work_sees_how_its_caller_treats_overflow(engine):
 
 
 def test_blas_runs_on_one_thread_meanwhile_and_is_restored(engine):
+    # In here it is sent as it is: elsewhere the folder `tests` may be another.
+    def blas_threads(_=None):
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
     before = blas_threads()
     assert before, f"numpy {np.__version__} has no BLAS that threadpoolctl knows"
     assert all(set(one) == {1} for one in engine.map(blas_threads, range(4)))

@@ -124,6 +124,7 @@ def test_columns_are_explained_over_the_same_relabellings():
     np.testing.assert_allclose(p * 3000, np.rint(p * 3000), rtol=0, atol=1e-9)
 
 
+@pytest.mark.usefixtures("without_shifts")
 def test_rejections_over_several_cosets_keep_the_level(monkeypatch):
     """Of few large blocks, of which other ones would give quite another p-value."""
     for name, value in {"BLOCKS": 12, "FEWEST": 4, "ALL": 1, "OF_COSET": 25}.items():

@@ -341,10 +341,12 @@ def test_the_level_is_kept_where_rows_are_no_independent_draws(case):
             tables = [one.drop(columns="shop") for one in tables]
             design, without = {"cluster": "who"}, "who"
         rejected += mmd_test(*tables, **design, **options).reject
-        plain += mmd_test(*tables, exclude=without, **options).reject
+        # Some tell that the rows are no independent draws.
+        if seed < 100:
+            plain += mmd_test(*tables, exclude=without, **options).reject
     low, high = binom.ppf([0.0005, 0.9995], 300, 0.05)
     assert low <= rejected <= high
-    assert plain > 0.5 * 300 if case != "pairs" else plain < low
+    assert plain > 50 if case != "pairs" else plain == 0
 
 
 def test_what_is_no_design_is_refused(tmp_path):
@@ -442,14 +444,14 @@ def by_case(count, *, size=5, unequal=False, seed=0, effect=0.0):
 @pytest.mark.parametrize("sides", [("dose", "value"), ("value", "dose")])
 def test_a_side_that_is_constant_within_clusters_moves_between_them(sides, estimator):
     table, n = by_case(6, unequal=True), 0
-    options = Options(estimator, "permutation", 40, 0.9, "standardize", 0, resampling="random")
+    options = Options(estimator, "permutation", 12, 0.9, "standardize", 0, resampling="random")
     points = [Points.of(table[name].to_numpy()) for name in sides]
     kernel = parse_kernel("gaussian(1)")
     test = ClusteredVariables(options, Engine(1), None, tuple(points), table["who"].to_numpy(), "clusters")
-    found = test.relabelled(Family(((kernel, kernel),)), 40).sums[0]
+    found = test.relabelled(Family(((kernel, kernel),)), 12).sums[0]
     first = np.unique(table["who"], return_index=True)[1]
     place = sides.index("dose")
-    for p, one in zip(test._permutations(40), found, strict=True):
+    for p, one in zip(test._permutations(12), found, strict=True):
         moved = list(points)
         # Cluster c of y stands where c was, or that of x where p takes it.
         moved[place] = points[place].take(first[p if place else np.argsort(p)][table["who"].to_numpy()])
@@ -457,7 +459,7 @@ def test_a_side_that_is_constant_within_clusters_moves_between_them(sides, estim
         wanted = naive.hsic[estimator](left, right)
         n += 1
         assert test.factor * one == pytest.approx(wanted, abs=1e-12)
-    assert n == 40
+    assert n == 12
 
 
 def test_clusters_of_one_size_exchange_their_rows():
@@ -617,10 +619,12 @@ def test_the_level_is_kept_between_clusters(sides, few_clusters, monkeypatch):
             table["dose"] += 0.3 * np.random.default_rng((seed, 9)).normal(size=len(table))
         told = {"x_columns": "dose", "y_columns": "value", "seed": seed, **options}
         rejected += hsic_test(table, cluster="who", **told).reject
-        plain += hsic_test(table, **told).reject
+        # Some tell that the rows are no independent draws.
+        if seed < 60:
+            plain += hsic_test(table, **told).reject
     low, high = binom.ppf([0.0005, 0.9995], 240, 0.05)
     assert low <= rejected <= high
-    assert plain > 0.3 * 240
+    assert plain > 18
 
 
 def test_clusters_that_cannot_reject_are_refused_before_anything_is_computed(monkeypatch):

@@ -134,7 +134,7 @@ def kinds_of_tables(which):
     [
         ("waits", 2),
         ("counts", 2),
-        *(pytest.param(which, 8, marks=pytest.mark.thorough) for which in ("waits", "counts", "zeros", "texts")),
+        *(pytest.param(which, 4, marks=pytest.mark.thorough) for which in ("waits", "counts", "zeros", "texts")),
     ],
 )
 def test_rows_and_columns_stand_in_any_order_and_units(which, orders):

@@ -15,7 +15,6 @@ from tolerances import assert_close
 from kerntest import mmd_test
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference import comparison
 from kerntest.inference.relabelling.designs import Design
 from kerntest.inference.sides import Sample
 from kerntest.inference.sizes import margins
@@ -342,11 +341,15 @@ def test_a_test_that_finds_nothing_says_what_it_would_have_found():
     assert "in each pair" in groups.decision
 
 
-def found_among(monkeypatch, tests):
-    """Return how many tests reject; what the others would have found, which takes longer than they do, is not asked."""
-    with monkeypatch.context() as without:
-        without.setattr(comparison, "smallest_shift", lambda *_, **__: None)
+@pytest.fixture
+def found_among(request):
+    """Return what counts the tests that reject; from then on they do not say what they would have found."""
+
+    def count(tests):
+        request.getfixturevalue("without_shifts")
         return sum(test().reject for test in tests)
+
+    return count
 
 
 @pytest.mark.parametrize(
@@ -359,20 +362,20 @@ def found_among(monkeypatch, tests):
     ],
     ids=["auto", "one kernel", "moments", "smallest"],
 )
-def test_the_shift_is_found_as_often_as_is_said(options, monkeypatch):
+def test_the_shift_is_found_as_often_as_is_said(options, found_among):
     claimed = [mmd_test(*normals(60, 2, seed=(13, k)), alpha=0.05, **options).smallest_shift for k in range(8)]
     shift = float(np.median([one.standard_deviations for one in claimed if one is not None]))
     powers = {}
     for factor in (0.75, 1.25):
         data = (normals(60, 2, shift=factor * shift, seed=(14, k)) for k in range(60))
-        powers[factor] = found_among(monkeypatch, (partial(mmd_test, *one, **options) for one in data))
+        powers[factor] = found_among(partial(mmd_test, *one, **options) for one in data)
     # Right within a quarter.
     assert bdtrc(powers[0.75] - 1, 60, 0.8) > FALSE_ALARM
     assert bdtr(powers[1.25], 60, 0.8) > FALSE_ALARM
     assert powers[0.75] < powers[1.25]
 
 
-def test_the_shift_of_clusters_is_found_as_often_as_is_said(monkeypatch):
+def test_the_shift_of_clusters_is_found_as_often_as_is_said(found_among):
     """Ten clusters of 30 rows on either side, a third of the variance between them: a part of few would not tell it."""
 
     def clustered(seed, shift=0.0):
@@ -385,8 +388,7 @@ def test_the_shift_of_clusters_is_found_as_often_as_is_said(monkeypatch):
     claimed = [clustered((15, k)).smallest_shift for k in range(8)]
     shift = float(np.median([one.standard_deviations for one in claimed if one is not None]))
     powers = {
-        factor: found_among(monkeypatch, (partial(clustered, (16, k), factor * shift) for k in range(40)))
-        for factor in (0.6, 1.25)
+        factor: found_among(partial(clustered, (16, k), factor * shift) for k in range(40)) for factor in (0.6, 1.25)
     }
     assert bdtrc(powers[0.6] - 1, 40, 0.8) > FALSE_ALARM
     assert bdtr(powers[1.25], 40, 0.8) > FALSE_ALARM
@@ -410,14 +412,14 @@ def rounded(n, seed, by=0.0, column=0):
 
 
 @pytest.mark.parametrize(("made", "n"), [(of_a_list, 200), (rounded, 50)])
-def test_the_shift_of_tied_values_is_one_that_rows_make(made, n, monkeypatch):
+def test_the_shift_of_tied_values_is_one_that_rows_make(made, n, found_among):
     """Prices that no longer go with names are seen at a tenth of it, and rows that become copies of others at half of it."""
     claimed = [mmd_test(made(n, (18, k)), made(n, (19, k))).smallest_shift for k in range(8)]
     shift = float(np.median([one.standard_deviations for one in claimed if one is not None]))
     powers = {}
     for factor in (0.5, 1.1):
         pairs = ((made(n, (20, k)), made(n, (21, k), factor * shift, k % 6)) for k in range(42))
-        powers[factor] = found_among(monkeypatch, (partial(mmd_test, *one) for one in pairs))
+        powers[factor] = found_among(partial(mmd_test, *one) for one in pairs)
     assert bdtrc(powers[0.5] - 1, 42, 0.8) > FALSE_ALARM
     assert bdtr(powers[1.1], 42, 0.8) > FALSE_ALARM
     assert powers[0.5] < powers[1.1]

@@ -1,5 +1,6 @@
 """Pictures of learners: regions, ROC curves, confusion, fits, predictions, residuals, searches, scores, components."""
 
+import functools
 import re
 from itertools import combinations
 
@@ -368,6 +369,11 @@ def test_rows_lie_in_the_plane_of_two_components_and_have_the_colour_of_a_column
     np.testing.assert_allclose(scree.lines[0].get_ydata(), [100 * first, 100 * (first + second)], rtol=1e-12)
 
 
+@functools.cache
+def without_a_colour(train):
+    return train(COMPONENTS[["a", "b", "c"]], components=2)
+
+
 @pytest.mark.parametrize("missing", ["error", "drop", "indicator"])
 @pytest.mark.parametrize("color", ["kind", "digit", "price", "day"])
 def test_rows_without_a_colour_stay_and_are_grey(color, missing):
@@ -375,7 +381,7 @@ def test_rows_without_a_colour_stay_and_are_grey(color, missing):
     table.loc[[0, 7, 30], color] = None
     for train in (train_kpca, train_unmix):
         result, made = drawn_by(train, table, color=color, missing=missing, components=2, render=True)
-        bare = train(table[["a", "b", "c"]], components=2)
+        bare = without_a_colour(train)
         assert result.n_train == bare.n_train == 60
         # The last pair of unmixed columns is drawn like the first.
         axis = next(one for one in panels(made) if one.get_legend() is not None)
