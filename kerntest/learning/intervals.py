@@ -127,15 +127,19 @@ def told_of_coverage(
     return [f"{told}: standard deviations and intervals of this regression are too small"]
 
 
+SET_TO_0 = "ends below 0 can be set to 0, and hold as many rows"
+
+
 def told_below_zero(name: str, truth: Array, low: Array, interval: float, rows: str) -> list[str]:
     """Return a warning about intervals of a target that is never below 0, more of which reach below it than they should miss."""
     below = float(np.mean(low < 0.0))
-    # Of 0 and 1 no transformation makes a number.
+    # Of 0 and 1 no intervals are of use.
     if truth.min() < 0.0 or below <= 1.0 - interval or np.isin(truth, [0.0, truth.max()]).all():
         return []
     told = f"intervals of {percent(interval)} reach below 0 in {percent(below)} of {rows}, and {name!r} never does"
-    way = "logarithm" if truth.min() > 0.0 else "square root"
-    return [f"{told}: the {way} of {name!r}, predicted in its place, keeps them above"]
+    # No transformation keeps intervals above what many rows are equal to.
+    way = f"the logarithm of {name!r}, predicted in its place, keeps them above" if truth.min() > 0.0 else SET_TO_0
+    return [f"{told}: {way}"]
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,9 @@ class UnevenCoverage:
         grow, (low, high) = "grow" if self.high < self.low else "shrink", map(percent, (self.low, self.high))
         told = f"intervals allow for errors of one size, and errors {grow} with the prediction of {self.target!r}"
         shares = f"those of {percent(self.interval)} hold {low} of the third with the lowest and {high} of that with the highest"
-        way = "the logarithm of positive numbers" if grow == "grow" else "the square or the exponential"
+        # Each is followed by the other where it was too strong.
+        way = "the square or, stronger, the exponential (of a logarithm the root in its place)"
+        way = "the square root or, of positive numbers and stronger, the logarithm" if grow == "grow" else way
         way_out = "" if date else f"; a transformation of {self.target!r}, such as {way}, may help"
         return f"{told}: {shares} ({rows}){way_out}"
 

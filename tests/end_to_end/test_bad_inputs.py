@@ -127,6 +127,11 @@ MISTAKES = {
         ("ridge d.csv --target y --interval 90", "--interval must be a number between 0 and 1", ""),
         ("ridge d.csv --target y -o m.kt --plot m.kt", "-o and --plot would both write m.kt", ""),
         ("svm d.csv --target y -o x --report x", "-o and --report would both write x", ""),
+        (
+            "ridge d.csv --target y --bandwidth 1,2",
+            "a learner has one bandwidth, not 1.0, 2.0",
+            "auto, median or a number",
+        ),
         ("svm d.csv --target y --bandwidth 1,2", "a learner has one bandwidth, not 1.0, 2.0", "--grid tries several"),
         ("svm d.csv --target y -o -", "--output writes a file, not the standard output", ""),
         (

@@ -343,12 +343,12 @@ def check_bandwidth(bandwidth: object, words: tuple[str, ...], advice: str) -> N
         return
     message = f"a bandwidth must be positive and finite, not {bandwidth}"
     hint = "bandwidths are in the units of the scaled columns: 1 is one standard deviation"
+    others = "; ".join(filter(None, (f"use {', '.join(words)} or a number", advice)))
     if isinstance(bandwidth, str):
         message, meant = f"{bandwidth!r} is no bandwidth of a learner", suggest(bandwidth, words)
-        others = "; ".join(filter(None, (f"use {', '.join(words)} or a number", advice)))
         hint = f"did you mean '{meant}'?" if meant else others
     elif isinstance(bandwidth, (tuple, list)):
-        message, hint = f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}", advice
+        message, hint = f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}", others
     raise UsageError(message, hint=hint, code="usage.bandwidth")
 
 
