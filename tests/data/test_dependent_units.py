@@ -2,9 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy import signal
 
 from kerntest import hsic_test, mmd_test
+
+pytestmark = pytest.mark.usefixtures("without_shifts")
 
 
 def crossed(own, seed=4, subjects=20, trials=40, order=None):

@@ -28,6 +28,8 @@ from kerntest.data.diagnostics.misleading import proportions_p_value, telling_ap
 from kerntest.data.facts import TableFacts
 from kerntest.data.gaps import apply_missing
 
+pytestmark = pytest.mark.usefixtures("without_shifts")
+
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from kerntest import hsic_test, mmd_test
 
+pytestmark = pytest.mark.usefixtures("without_shifts")
+
 
 def test_numbers_that_identify_rows_by_their_name_are_told():
     rng = np.random.default_rng(4)
