@@ -53,8 +53,9 @@ POWERS, SYSTEM_BYTES = (1.5, 2.25), 24.0
 SYSTEMS_OF_FIT = 0.15
 # And by features.
 FEATURE_POWERS = 0.9, 1.5
-# Calls of numpy of a machine by itself, and of one of many that are solved together; of one of a search, as a share of these.
-CALLS, CALLS_STACKED, CALLS_OF_FIT = 2e4, 200.0, 0.3
+# Calls of numpy of a machine by itself, least and most, and of one of many that are solved together; of one of a search, as a
+# share of these.
+CALLS, CALLS_STACKED, CALLS_OF_FIT = (3e3, 2e4), 200.0, 0.3
 # Rows up to which machines of pairs of classes are solved together.
 STACKED_ROWS = 60
 # Passes of Lanczos over a matrix, in columns of a vector each; and steps of conjugate gradients.
@@ -167,11 +168,11 @@ def cost_of_machines(
     searched, widened = (refits(2.0) + fits for fits in choosing)
     # Where costs are tried each machine is solved by itself, again and again.
     few = float(np.count_nonzero(rows <= STACKED_ROWS)) if tried == 1 else 0.0
-    alone = CALLS * (len(rows) - few) * (tried if pilot is None else 1)
-    calls = {"call": (CALLS_STACKED * few + alone) * (1.0 + CALLS_OF_FIT * searched)}
+    alone = (len(rows) - few) * (tried if pilot is None else 1)
+    calls = [{"call": (CALLS_STACKED * few + one * alone) * (1.0 + CALLS_OF_FIT * searched)} for one in CALLS]
     if features is not None:
         size, made = _of_features(features, kernel, points)
-        fixed, bytes_ = added(added(made, times=2.0 * n), calls), 8.0 * n * size
+        fixed, bytes_ = added(added(made, times=2.0 * n), calls[1]), 8.0 * n * size
         step = f"{size:,} features of {n:,} rows{searched_in}"
         each = added({"product": 1.0 * size**2, "entry": 8.0 * size}, times=float(rows.sum()) * (1.0 + searched))
         machines = [added(each, times=times) for times in (1.0, 6.0)]
@@ -205,7 +206,8 @@ def cost_of_machines(
         ]
     together = 8.0 * (COPIES * float(different) ** 2 * (few > 0) + float(n) ** 2 * (cells > 1))
     least, hardest = (
-        added(added(values, times=times), calls, own) for times, own in zip((low, high), fitted, strict=True)
+        added(added(values, times=times), called, own)
+        for times, called, own in zip((low, high), calls, fitted, strict=True)
     )
     largest = float(rows.max(initial=0.0))
     # Machines of folds are fitted side by side, before or after that of all rows.
