@@ -218,6 +218,14 @@ class Repeated(Matrix):
         """Return the entries of some rows and columns."""
         return self.matrix.block(self.origin[rows], self.origin[columns], dtype, out)
 
+    def products(self, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
+        """Return K[rows, columns] @ coefficients: those of one row are summed, and its products are made once."""
+        there, place = np.unique(self.origin[columns], return_inverse=True)
+        asked, back = np.unique(self.origin if rows is None else self.origin[rows], return_inverse=True)
+        every = None if len(asked) == self.matrix.n else asked
+        summed = np.asarray(np.bincount(place, coefficients, len(there)), dtype=np.float64)
+        return self.matrix.products(there, summed, every)[back]
+
 
 class FactorMatrix(Matrix):
     """The matrix G G'."""

@@ -10,6 +10,7 @@ from kerntest.errors import UsageError
 from kerntest.learning.components.kpca import KpcaLearner
 from kerntest.learning.machines.ridge import RidgeLearner
 from kerntest.learning.machines.svm import SvmLearner
+from kerntest.matrices.matrix import FactorMatrix, KernelMatrix
 
 pytestmark = pytest.mark.filterwarnings("ignore::kerntest.KerntestWarning")
 WORK = "kerntest.learning.learner.MOST_WORK"
@@ -87,6 +88,28 @@ def test_beyond_the_bound_features_are_taken_and_told(frame, monkeypatch, train,
     asked = train(frame, **options, features="nystroem:30")
     assert asked.features == "nystroem:30"
     assert not any(TOLD in warning for warning in asked.warnings)
+
+
+@pytest.mark.parametrize("options", [{"task": "regress"}, {"task": "one-class"}, {"nu": 0.4}], ids=str)
+def test_machines_of_features_make_few_entries_of_the_matrix(monkeypatch, options):
+    """By products with features outputs take n M, by entries n^2 M."""
+    rng, made = np.random.default_rng(1), list[int]()
+
+    def counting(block):
+        def counted(self, *args, **more):
+            found = block(self, *args, **more)
+            made.append(found.size)
+            return found
+
+        return counted
+
+    for kind in (FactorMatrix, KernelMatrix):
+        monkeypatch.setattr(kind, "block", counting(kind.block))
+    X = rng.normal(size=(1500, 2))
+    z = np.sin(X[:, 0]) + 0.3 * rng.normal(size=len(X))
+    y = None if "one-class" in options.values() else z if "task" in options else np.where(z > 0, "a", "b")
+    SVM(features="nystroem:40", **options).fit(X, y)
+    assert 0 < sum(made) < len(X) ** 2
 
 
 @pytest.mark.parametrize(

@@ -183,11 +183,10 @@ class Machines:
             self.definite = kernel.positive_definite or options.features is not None
             if options.features is not None:
                 self.features = make_features(options.features, kernel, as_points(rows.points), options.seed)
-                self.factor, kernel = self.features(points, engine), Linear()
-                points = Points.of(self.factor)
+                self.factor = self.features(points, engine)
             elif isinstance(kernel, Linear) and points.numeric.shape[1] * 4 < len(points):
                 self.factor = points.numeric
-            self.matrix = matrix_of(kernel, points)
+            self.matrix = matrix_of(kernel, points) if self.factor is None else FactorMatrix(self.factor)
         if float(np.abs(self.matrix.diagonal).max(initial=0.0)) > LARGEST_VALUE:
             raise overflow(rows.kernel or "precomputed")
 
@@ -282,8 +281,7 @@ class Machines:
 
     def mean_scores(self) -> Array:
         """Return the scores of the given rows by the nearest mean, as its model gives them."""
-        matrix = self.matrix if self.factor is None else FactorMatrix(self.factor)
-        scores = mean_scores(matrix, self.of_class, self._summed(np.ones(len(self.given))))
+        scores = mean_scores(self.matrix, self.of_class, self._summed(np.ones(len(self.given))))
         return scores if self.copies is None else scores[self.copies]
 
     def _summed(self, weights: Array) -> Array:
