@@ -257,11 +257,16 @@ def _bases(kernel: Kernel | str, numbers: int, categories: int, *, single: bool)
     return [Gaussian(), Laplacian(), *([Additive()] if numbers + categories > 1 else [])]
 
 
+def most_members(relabellings: int) -> int:
+    """Return how many members so many different relabellings can judge together."""
+    return max(1, relabellings // RELABELLINGS_PER_MEMBER)
+
+
 def carried(
     members: list[tuple[int, int]], far: Sequence[tuple[int, int]], relabellings: int | None, rule: str
 ) -> tuple[list[tuple[int, int]], str]:
     """Return the members that so many different relabellings can judge together, nearest to the median, and the rule in words."""
-    most = len(members) if relabellings is None else max(1, relabellings // RELABELLINGS_PER_MEMBER)
+    most = len(members) if relabellings is None else most_members(relabellings)
     if most >= len(members):
         return members, rule
     kept = sorted(sorted(range(len(members)), key=far.__getitem__)[:most])

@@ -12,7 +12,7 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import machine_bytes, show_memory
 from kerntest.errors import UndecidedError, counted, either, option
-from kerntest.inference.family import Family, all_equal
+from kerntest.inference.family import Family, all_equal, most_members
 from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
@@ -43,6 +43,8 @@ ASYMPTOTIC = (
 )
 # One series may follow the other with a delay of so many rows, or of this share of them.
 SHORT_DELAY, SHARE_OF_ROWS = 10, 0.05
+# Autocorrelations below this are those of noise; they are looked at up to lags of this share of the shifts.
+FORGOTTEN, LOOKED_AT = 0.05, 0.25
 # Of each member of a family under each relabelling, while they are judged: the statistic, and it in standard deviations.
 JUDGED_BYTES = 16.0
 # No more than so many times as many are advised at once, and none where they leave this share of the error.
@@ -191,7 +193,7 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     ):
         raise test.degenerate(family.members[0])
     chosen, lags = judged.selected, test.lags(relabelled, judged)
-    asymptotic = () if lags is None else _of_series(lags, options.alpha, judged.p_value)
+    asymptotic = () if lags is None else _of_series(lags, relabelled.every, options.alpha, judged.p_value)
     few = relabelling_warning(
         judged.p_value,
         relabelled.different,
@@ -386,16 +388,42 @@ def relabelling_warning(
     return (f"{warning}: {option('permutations', enough)} would tell more surely",)
 
 
-def _of_series(lags: Lags, alpha: float, p_value: float) -> tuple[str, ...]:
+def _of_series(lags: Lags, every: Array | None, alpha: float, p_value: float) -> tuple[str, ...]:
     """Return what to know of a shift test: where the null holds a short delay of one series, too."""
     delay, n = abs(lags.strongest), lags.shifts + 2 * lags.minimum - 1
     if p_value <= alpha or not lags.minimum <= delay <= max(SHORT_DELAY, SHARE_OF_ROWS * n) or 2 * delay > n // 2:
         return (ASYMPTOTIC,)
     told = f"the statistic is largest at a lag of {counted(delay, 'row')}, which stands for independence here: if one series may follow"
     way_out = f"{option('min-lag', 2 * delay)} keeps it out of the null"
-    if (n - 4 * delay + 2) * alpha < 1.0:
+    if every is None or floor_of_shifts(every, 2 * delay) > alpha:
         way_out = "it takes a longer series to keep it out of the null"
     return ASYMPTOTIC, f"{told} the other with that delay, {way_out}"
+
+
+def memory_of_shifts(every: Array, minimum: int) -> list[float]:
+    """Return of how many shifts in a row one says as much as all, from a minimum on, for each member: 1 where none are left out."""
+    if minimum == 1:
+        return [1.0]
+    return [_memory(values[minimum : len(values) - minimum + 1]) for values in every]
+
+
+def floor_of_shifts(every: Array, minimum: int) -> float:
+    """Return the smallest p-value of shifts from a minimum on; where these are too few for all members, at most."""
+    memories, shifts = memory_of_shifts(every, minimum), int(every.shape[1]) - 2 * minimum + 1
+    memory = float(np.mean(memories) if len(every) <= most_members(shifts + 1) else max(memories))
+    return memory / (shifts + memory)
+
+
+def _memory(values: Array) -> float:
+    """Return how many values in a row say as much as one: 1 + 2 sum_k r_k of autocorrelations r_k up to the first small one."""
+    rest = values - values.mean()
+    total, size = 1.0, float(rest @ rest)
+    for lag in range(1, int(LOOKED_AT * len(rest)) + 1):
+        r = float(rest[:-lag] @ rest[lag:]) / size if size > 0.0 else 0.0
+        if r < FORGOTTEN:
+            break
+        total += 2.0 * r
+    return total
 
 
 def refuse_too_many(members: int, relabellings: int, *, beside: float = 0.0) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError, option
+from kerntest.inference.family import Family, most_members
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlated_pairs,
@@ -30,7 +31,16 @@ from kerntest.inference.statistic import (
     group_label,
     low_rank_dependence,
 )
-from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate
+from kerntest.inference.verdict import (
+    MORE,
+    MORE_ROWS,
+    ExactTest,
+    Relabelled,
+    TestedPair,
+    degenerate,
+    floor_of_shifts,
+    memory_of_shifts,
+)
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.elementary import Gaussian, Linear
 from kerntest.kernels.text import is_additive, plain
@@ -45,15 +55,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.family import Family
     from kerntest.inference.nulls.permutation import Judged
 
 # Entries of a strip of a relabelled matrix (half a megabyte).
 STRIP_ENTRIES = 2**16
 # Random permutations that one piece of work judges.
 TOGETHER = 16
-# Autocorrelations below this are those of noise; they are looked at up to lags of this share of the shifts.
-FORGOTTEN, LOOKED_AT = 0.05, 0.25
 
 
 class _Member(NamedTuple):
@@ -361,23 +368,32 @@ class TwoSeries(TwoVariables):
         with np.errstate(over="ignore", invalid="ignore"):
             every, doubt, effects = self._shifted(family, [np.arange(self.n)])
         used = every[:, self.minimum : self.n - self.minimum + 1]
-        memory = 1.0 if self.minimum == 1 else float(np.mean([*map(_memory, used)]))
+        memory = float(np.mean(memory_of_shifts(every, self.minimum)))
         return Relabelled(
             np.hstack([every[:, :1], used]),
             np.array([self.rounding(kernels) for kernels in family.members]) + doubt,
             "cyclic shifts of the series",
             self.shifts + 1,
             memory / (self.shifts + memory),
-            "it takes longer series" + (f", or {option('min-lag', self._longest(memory))}" if self.minimum > 1 else ""),
+            self._way_out(every) if memory / (self.shifts + memory) > self.options.alpha else MORE_ROWS,
             exact=False,
             effects=effects,
             every=every,
             memory=memory,
         )
 
-    def _longest(self, memory: float) -> int:
-        """Return about the largest minimum with which the test can reject, at least 1."""
-        return max(1, int(self.n + 1 - memory * (1.0 / self.options.alpha - 1.0)) // 2)
+    def _way_out(self, every: Array) -> str:
+        """Return what helps where no p-value is small enough: the largest minimum, about, with which the test can reject, and surely."""
+        minimum, alpha = self.minimum, self.options.alpha
+        while minimum > 1 and floor_of_shifts(every, minimum) > alpha:
+            minimum -= max(1, minimum // 20)
+        if floor_of_shifts(every, minimum) > alpha:
+            return "it takes longer series"
+        # More shifts may judge more members, whose memory is not known.
+        sure = minimum if len(every) < most_members(self.shifts + 1) else 1
+        return f"it takes longer series, or {option('min-lag', sure)}" + f"; up to about {minimum} may do" * (
+            minimum > sure
+        )
 
     def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
         """Return at which shift any of the pairs sees most, by its deviations over the shifts that stand for independence."""
@@ -392,18 +408,6 @@ class TwoSeries(TwoVariables):
         )
         at_strongest = float(self.factor * every[judged.selected, signed])
         return Lags(self.minimum, self.shifts, signed, at_strongest, relabelled.memory)
-
-
-def _memory(values: Array) -> float:
-    """Return how many values in a row say as much as one: 1 + 2 sum_k r_k of autocorrelations r_k up to the first small one."""
-    rest = values - values.mean()
-    total, size = 1.0, float(rest @ rest)
-    for lag in range(1, int(LOOKED_AT * len(rest)) + 1):
-        r = float(rest[:-lag] @ rest[lag:]) / size if size > 0.0 else 0.0
-        if r < FORGOTTEN:
-            break
-        total += 2.0 * r
-    return total
 
 
 def pairs_of(family: Family) -> list[tuple[int, int]]:
