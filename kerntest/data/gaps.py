@@ -11,6 +11,8 @@ from kerntest.errors import DataError, counted, listed, one_line, option, shown_
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from kerntest.data.missing import MissingPolicy
     from kerntest.data.table import Column, Table
 
@@ -66,6 +68,19 @@ def lost_rows(
     emptiest = max(counts, key=counts.__getitem__)
     keeps = counts[emptiest] > 0 and emptiest not in needed
     return [f"{said}; {option('exclude', [emptiest])} keeps more of them" if keeps else said]
+
+
+def complete_rows(columns: Sequence[Column]) -> NDArray[np.intp]:
+    """Return the rows in which all of some columns have a value."""
+    return np.flatnonzero(~np.any([column.missing for column in columns], axis=0))
+
+
+def longest_stretch(table: Table, kept: NDArray[np.intp]) -> str:
+    """Return where the most of the rows that are kept follow one another, in words; empty of a single one."""
+    ends = np.r_[0, np.flatnonzero(np.diff(table.numbers()[kept]) != 1) + 1, len(kept)]
+    longest = int(np.argmax(np.diff(ends)))
+    first, last = ends[longest], ends[longest + 1] - 1
+    return f"the longest from {table.place(kept[first])} to {table.place(kept[last])}" if last > first else ""
 
 
 def without_value(lost: int, names: Sequence[str]) -> list[str]:

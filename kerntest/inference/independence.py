@@ -16,6 +16,7 @@ from kerntest.data.diagnostics.dependent_units import clusters_in_time, clusters
 from kerntest.data.diagnostics.series import no_series
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
+from kerntest.data.gaps import complete_rows, longest_stretch
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
 from kerntest.inference.explain.cross_covariance import spectral_verdict
@@ -481,7 +482,7 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
     if len(gaps):
         row = int(paired.origin[gaps[0]]) + 1
         said = "a row is left out here, inside the series, which would close the gap and shift all lags"
-        raise _gap(table, row, said, ~np.isin(np.arange(table.n_rows), paired.origin))
+        raise _gap(table, row, said, paired.origin)
 
 
 def _refuse_missing(groups: Groups) -> None:
@@ -490,20 +491,16 @@ def _refuse_missing(groups: Groups) -> None:
     for table, column in columns:
         if column.n_missing:
             said = f"column {column.name!r} has no value, and a series has one in every row"
-            missing = [one.missing for _, one in columns if len(one.missing) == table.n_rows]
-            raise _gap(table, int(np.argmax(column.missing)), said, np.any(missing, axis=0))
+            kept = complete_rows([one for _, one in columns if len(one.missing) == table.n_rows])
+            raise _gap(table, int(np.argmax(column.missing)), said, kept)
 
 
-def _gap(table: Table, row: int, said: str, gaps: NDArray[np.bool_]) -> DataError:
+def _gap(table: Table, row: int, said: str, kept: NDArray[np.intp]) -> DataError:
     """Return the error for a series that does not go on in every row, with the longest stretch in which it does."""
-    ends = np.r_[-1, np.flatnonzero(gaps), table.n_rows]
-    longest = int(np.argmax(np.diff(ends)))
-    first, last = int(ends[longest]) + 1, int(ends[longest + 1]) - 1
-    stretch = f", the longest from {table.place(first)} to {table.place(last)}" if last > first else ""
-    way = f"by {option('where')} and not {option('sample')}"
+    stretch, way = longest_stretch(table, kept), f"by {option('where')} and not {option('sample')}"
     return DataError(
         f"{table.name}, {table.place(row)}: {said}",
-        hint=f"test a stretch without gaps{stretch}, {way}; fill in missing values",
+        hint=f"test a stretch without gaps{f', {stretch},' if stretch else ''} {way}; fill in missing values",
         code="data.gap",
         where=table.where(row),
     )

@@ -164,8 +164,14 @@ def test_categories_follow_one_another(words, timed):
     screened = " | ".join(hsic_pairs(table[["kind", "value"]], alpha=0.999).warnings)
     assert "neighbouring rows are alike in 'kind', 'value'" in screened
     assert "x_columns='kind', y_columns='value', time_series=True tests series" in screened
-    gaps = table[["kind", "value"]].assign(value=table["value"].where(np.arange(500) % 50 > 0))
-    assert "time_series=True, missing='drop' tests" in " | ".join(hsic_pairs(gaps, alpha=0.999).warnings)
+    ends = table[["kind", "value"]].assign(value=table["value"].where(np.arange(500) > 2))
+    assert "time_series=True, missing='drop' tests" in " | ".join(hsic_pairs(ends, alpha=0.999).warnings)
+    # A test of series takes no row out of the middle.
+    gaps = table[["kind", "value"]].assign(value=table["value"].where(~np.isin(np.arange(500), (100, 400))))
+    filled = "of rows without gaps, the longest from row 102 to row 400, or once gaps are filled in, "
+    found = " | ".join(hsic_pairs(gaps, alpha=0.999).warnings)
+    assert f"{filled}hsic_test with x_columns='kind', y_columns='value', time_series=True tests series" in found
+    assert f"{filled}time_series=True tests series" in told_of(gaps, missing="drop", **options)
     # In no order, and where groups stand together or come in a design.
     for other in (rng.permutation(kind), np.sort(kind), np.resize(np.repeat(words, 5), 500)):
         assert "neighbouring" not in told_of(table.assign(kind=other).drop(columns="day", errors="ignore"), **options)

@@ -34,6 +34,7 @@ from kerntest.data.diagnostics.misleading import (
 )
 from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, most_follow, sorting, wanders
 from kerntest.data.facts import TableFacts, counts_rows
+from kerntest.data.gaps import complete_rows, longest_stretch
 from kerntest.data.table import Column
 from kerntest.errors import either, listed, option
 
@@ -215,7 +216,6 @@ def order_warnings(
     """
     cases, alike = None, list[list[str]]()
     leaving = f", without {without}," if without else ""
-    series = f"{option('time-series', True)}{leaving} tests series"
     if rejects:
         alike = [alike_neighbours(side.columns, read, rows) for side, read in sides]
         found = (case_column(read, *(side.columns for side, _ in sides)) for _, read in sides)
@@ -230,19 +230,33 @@ def order_warnings(
             )
         ]
     elif named:
-        told = [series_warning(named, series)]
+        told = [series_warning(named, _as_series(sides, rows, leaving))]
     elif rejects:
         pair = sides[0][0].names, sides[1][0].names
         columns = [column for side, _ in sides for column in side.columns]
         in_place = alike_in_place(sides[0][1], columns, [pair])
         told = [in_place_warning(*one, lambda name: option("cluster", [name]) + leaving) for one in islice(in_place, 1)]
         if not told and (named := _beside_series(sides, rows)):
-            told = [series_warning(named, series)]
+            told = [series_warning(named, _as_series(sides, rows, leaving))]
     elif sides[0][1] is sides[1][1]:
         told = [*balanced(sides[0][0], sides[1][0], sides[0][1])]
     alone = {side.names[0] for side, _ in sides if len(side.columns) == 1}
     every = (column for side, _ in sides for column in side.columns)
     return [*told, *counters((column for column in every if column.name not in named), alone)]
+
+
+def _as_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] | None, leaving: str) -> str:
+    """Return which test of both sides, at some rows, is one of series."""
+    kept = complete_rows([column for side, _ in sides for column in side.columns]) if rows is None else rows
+    return _without_gaps(sides[0][1], kept) + f"{option('time-series', True)}{leaving} tests series"
+
+
+def _without_gaps(table: Table, kept: NDArray[np.intp]) -> str:
+    """Return what series of the rows that are kept must have first: no row left out between two of them."""
+    if (np.diff(table.numbers()[kept]) == 1).all():
+        return ""
+    stretch = longest_stretch(table, kept)
+    return f"of rows without gaps{f', {stretch}' if stretch else ''}, or once gaps are filled in, "
 
 
 def _beside_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] | None) -> list[str]:
@@ -261,9 +275,9 @@ def _beside_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] 
 def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], table: Table) -> Iterator[str]:
     """Yield warnings where pairs of columns were found because rows are of few cases or a series, or where columns count."""
 
-    def tested(pair: tuple[str, str], *design: str, by: str = "") -> str:
+    def tested(pair: tuple[str, str], *design: str, by: str = "", gaps: str = "") -> str:
         names = {*pair, by} & {*table.names}
-        dropped = [option("missing", "drop")] * any(table[name].missing.any() for name in names)
+        dropped = [option("missing", "drop")] * (not gaps and any(table[name].missing.any() for name in names))
         words = (option("x", [pair[0]]), option("y", [pair[1]]), *design, *dropped)
         return either(" ".join(words), f"hsic_test with {', '.join(words)}")
 
@@ -288,7 +302,8 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     elif in_series:
         way_out = f"{option('time-series', True)} tests two series"
         if testable is not None:
-            way_out = f"{tested(testable, option('time-series', True))} tests series"
+            gaps = _without_gaps(table, complete_rows([table[name] for name in {*testable} & {*table.names}]))
+            way_out = f"{gaps}{tested(testable, option('time-series', True), gaps=gaps)} tests series"
         yield series_warning(list(dict.fromkeys(chain.from_iterable(in_series))), way_out)
     elif found:
         in_place = alike_in_place(table, columns, [([x], [y]) for x, y in found])
