@@ -28,6 +28,8 @@ SIGNIFICANT = 0.01
 # Values that no other table has tell it apart with so many rows of each on average, where chance would put rows of one value
 # into two of them.
 ROWS_OF_VALUE = 2
+# And so many rows in all tables, if they all had those of the smallest.
+ROWS_IN_ALL = 8
 # Of fewer rows that would be expected to be left out of one table, or kept, the normal law does not hold (Cochran 1954).
 FEWEST_EXPECTED = 5.0
 # Pairs that a column names at least, and its first values, among which most columns have equal ones.
@@ -147,9 +149,8 @@ def _tells_apart(name: str, facts: Sequence[TableFacts]) -> bool:
         return False
     several = [some for some in values if some]
     L, n = [len(some) for some in several], [one.used for one in facts]
-    if sum(L) != len(set().union(*several)) or any(
-        ROWS_OF_VALUE * some > rows for some, rows in zip(L, n, strict=True)
-    ):
+    of_value = min(rows / some for some, rows in zip(L, n, strict=True))
+    if sum(L) != len(set().union(*several)) or of_value < ROWS_OF_VALUE or len(n) * min(n) < ROWS_IN_ALL:
         return False
     return _log_ways(L) - _log_ways(n) <= math.log(SIGNIFICANT)
 
