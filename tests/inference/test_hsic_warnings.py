@@ -178,6 +178,26 @@ def test_categories_follow_one_another(words, timed):
     assert "neighbouring" not in told_of(table.assign(kind=rng.permutation(kind)), **options)
 
 
+@pytest.mark.parametrize("units", [("month", "day"), ("year", "month", "day"), ("Week", "weekDay")], ids=" ".join)
+def test_units_of_time_tell_it_together(units):
+    """Neither month nor day tells the time of a row: by themselves they are a group and an order within it."""
+    rng = np.random.default_rng(6)
+    day = pd.date_range("2020-10-20", periods=150)
+    parts = {"Week": np.arange(150) // 7, "weekDay": np.arange(150) % 7}
+    parts |= {"year": day.year, "month": day.month + 12 * (day.year - 2020) * (len(units) == 2), "day": day.day}
+    series = {"x": autoregressive(rng, 150, 0.4), "y": autoregressive(rng, 150, 0.4)}
+    table = pd.DataFrame({unit: parts[unit] for unit in units} | series)
+    options = {"alpha": 0.999, "permutations": 99, "x_columns": "x", "y_columns": "y"}
+    told = "neighbouring rows are alike in 'x', 'y'"
+    assert told in told_of(table, **options)
+    (pair,) = (text for text in hsic_pairs(table, target="x", alpha=0.999).warnings if "neighbouring" in text)
+    assert "'y'" in pair
+    # Called otherwise, in another order, or of rows without one.
+    assert told not in told_of(table.rename(columns=dict(zip(units, "abc", strict=False))), **options)
+    assert told not in told_of(table.assign(**{units[-1]: rng.permutation(parts[units[-1]])}), **options)
+    assert told not in told_of(table.assign(y=rng.permutation(table["y"])), **options)
+
+
 def test_clusters_of_categories_that_follow_time_are_told():
     rng = np.random.default_rng(7)
     day = pd.date_range("2020-01-01", periods=1440)

@@ -201,8 +201,29 @@ def _dickey_fuller(values: NDArray[np.float64], *, trend: bool = False) -> float
 
 
 def in_time(table: Table) -> list[Column]:
-    """Return the columns that tell the time of the rows, which follow it."""
-    return [column for column in table.columns if _is_plain(column) and _is_time(column)]
+    """Return the columns that tell the time of the rows, which follow it, each by itself or, as month and day, together."""
+    plain = [column for column in table.columns if _is_plain(column)]
+    return [column for column in plain if _is_time(column)] or _time_in_parts(plain)
+
+
+def _time_in_parts(columns: Sequence[Column]) -> list[Column]:
+    """Return columns called by units of time of which one rises throughout, and each other where those before stay the same."""
+    called = [
+        one for one in columns if says_time(one.name) and not one.missing.any() and len(one.values) >= FEWEST_IN_TIME
+    ]
+    steps = {one.name: np.diff(one.values) for one in called}
+    found: list[Column] = []
+    ends = np.zeros(len(called[0].values) - 1 if called else 0, dtype=np.bool_)
+    while nested := [one for one in called if one not in found and _rises(steps[one.name][~ends])]:
+        # The longest unit first.
+        found.append(min(nested, key=lambda one: np.count_nonzero(steps[one.name])))
+        ends |= steps[found[-1].name] != 0
+    often = np.count_nonzero(ends) * LONG_STRETCH > len(ends)
+    return found if often and any((steps[one.name] < 0).any() for one in found) else []
+
+
+def _rises(steps: NDArray[np.float64]) -> bool:
+    return bool((steps >= 0).all() and (steps > 0).any())
 
 
 def runs_in_order(values: NDArray[Any], errors: float, rows: int = FEWEST_IN_TIME) -> bool:
