@@ -13,6 +13,7 @@ from kerntest.data.columns import laid_below
 from kerntest.data.diagnostics.cases import (
     IMPROBABLE,
     are_others,
+    beyond_groups,
     case_column,
     case_columns,
     cases_in_place,
@@ -217,7 +218,10 @@ def order_warnings(
     cases, alike = None, list[list[str]]()
     leaving = f", without {without}," if without else ""
     if rejects:
-        alike = [alike_neighbours(side.columns, read, rows) for side, read in sides]
+        alike = [
+            alike_neighbours(_beyond_time(side, other), read, rows)
+            for (side, read), other in zip(sides, sides[::-1], strict=True)
+        ]
         found = (case_column(read, *(side.columns for side, _ in sides)) for _, read in sides)
         times = {one.name for _, read in sides for one in in_time(read)} if all(alike) else set[str]()
         cases = next((one for one in found if one is not None and one.column.name not in times), None)
@@ -243,6 +247,17 @@ def order_warnings(
     alone = {side.names[0] for side, _ in sides if len(side.columns) == 1}
     every = (column for side, _ in sides for column in side.columns)
     return [*told, *counters((column for column in every if column.name not in named), alone)]
+
+
+def _beyond_time(side: Table, other: tuple[Table, Table]) -> Sequence[Column]:
+    """Return the columns of a side, less its means over the values of the other where that is a unit of time that returns."""
+    others, read = other
+    one = others.columns[0]
+    returns = len(others.columns) == 1 and one.name in {each.name for each in in_time(read)}
+    if not returns or (np.diff(one.values) >= 0).all() or one.missing.any() or side.n_rows != others.n_rows:
+        return side.columns
+    levels = np.unique(one.values, return_inverse=True, return_counts=True)[1]
+    return [beyond_groups(each, ~one.missing, levels) for each in side.columns]
 
 
 def _as_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] | None, leaving: str) -> str:
