@@ -259,13 +259,14 @@ def hsic_test(
     if time_series:
         _refuse_gaps(paired, groups)
         test = TwoSeries(options, run.engine, progress, test.points, min_lag)
+    relabellings = test.different(permutations)
     family = choose_pair(
         kernels,
         bandwidth,
         paired.variables,
         seed=seed,
         single=single,
-        relabellings=test.different(permutations),
+        relabellings=relabellings,
     )
     points = moved_to_origin(first.points, family.sides()[0]), moved_to_origin(second.points, family.sides()[1])
     both = list(zip(points, family.sides(), strict=True))
@@ -277,11 +278,12 @@ def hsic_test(
         lambda: [
             step_of_test(
                 both,
-                run.options,
+                replace(run.options, permutations=relabellings),
                 pairs=pairs_of(family),
                 statistic=statistic,
                 whole=test.dense,
                 cosets=test.cosets,
+                shifted=test.circle // test.stride,
             )
         ],
     )

@@ -296,8 +296,9 @@ class TestedPair(MatrixPair):
     def relabelled(self, at_least: int) -> Array:
         """Return <A, B> under at least so many relabellings of the usual kind."""
         test = self.test
-        usual = replace(test, options=replace(test.options, resampling=test.usual), progress=None)
-        sums: Array = usual.relabelled(Family((self.kernels,)), max(at_least, test.options.permutations)).sums[0]
+        asked = max(at_least, test.options.permutations)
+        usual = replace(test, options=replace(test.options, resampling=test.usual, permutations=asked), progress=None)
+        sums: Array = usual.relabelled(Family((self.kernels,)), asked).sums[0]
         return sums
 
     def degenerate(self) -> UndecidedError:

@@ -94,11 +94,12 @@ def step_of_test(
     several: bool = False,
     cosets: int = 1,
     whole: int | None = None,
+    shifted: int = 0,
 ) -> Step:
     """Return what a test of some pairs of kernels takes, whose rows may lie in blocks of a design, or in blocks anew.
 
     Of a design `several` rows may be of one unit. Random permutations of two variables hold matrices of `whole` rows; of
-    none where clusters are shifted on circles, in so many `cosets`.
+    none where clusters are shifted on circles, in so many `cosets`. Of one order `shifted` shifts are relabellings, if not all.
     """
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
@@ -157,7 +158,7 @@ def step_of_test(
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
         what += f", in {cosets:,} random orders" if cosets > 1 else ""
         return _blocks(what, *sides[0], permutations, designed=designed, several=several, cosets=cosets)
-    return _shifts(counted, sides, permutations, pairs)
+    return _shifts(counted, sides, permutations, pairs, shifted or shifts.circle_length(n))
 
 
 def work_of_factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
@@ -250,11 +251,10 @@ def _blocks(
     return Step(what, held, low, high, partial(held, end=0))
 
 
-def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Sequence[Pair]) -> Step:
-    """Return the sums of pairs of matrices over all shifts, as `TwoVariables` goes."""
+def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Sequence[Pair], shifted: int) -> Step:
+    """Return the sums of pairs of matrices over all shifts, so many of which are relabellings, as `TwoVariables` goes."""
     n, single = len(sides[0][0]), len(pairs) == 1
-    circle = shifts.circle_length(n)
-    orders = shifts.orders_needed(permutations, circle)
+    orders = shifts.orders_needed(permutations, shifted)
     known = [_ranks(*side, single=single) for side in sides]
     finite = (
         [{place: ends[end] for place, ends in some.items() if ends[end] <= factor.MOST_OF_SUM * n} for some in known]
@@ -263,7 +263,7 @@ def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Seque
     (low, *helds, _), (high, other, lined) = (_by_shifts(sides, pairs, orders, ranks) for ranks in finite)
     helds.append(other)
     way = "a block of lags at a time" if lined else "as products of few columns"
-    what = f"{counted} {way}, under {orders * circle:,} cyclic relabellings"
+    what = f"{counted} {way}, under {orders * shifted:,} cyclic relabellings"
     # Factors may take more than lines, in less time.
     most, least = (lambda threads, of=of: of(held(threads) for held in helds) for of in (max, min))
     return Step(what, most, low, high, least)

@@ -443,7 +443,7 @@ def by_case(count, *, size=5, unequal=False, seed=0, effect=0.0):
 @pytest.mark.parametrize("estimator", ["unbiased", "biased"])
 @pytest.mark.parametrize("sides", [("dose", "value"), ("value", "dose")])
 def test_a_side_that_is_constant_within_clusters_moves_between_them(sides, estimator):
-    table, n = by_case(6, unequal=True), 0
+    table, n = by_case(8, unequal=True), 0
     options = Options(estimator, "permutation", 12, 0.9, "standardize", 0, resampling="random")
     points = [Points.of(table[name].to_numpy()) for name in sides]
     kernel = parse_kernel("gaussian(1)")
@@ -540,6 +540,69 @@ def test_clusters_of_several_sizes_change_places_on_circles_of_their_own(y, esti
     assert len(set(map(tuple, np.round(found.sums.T, 10)))) > 20
     factor = ClusteredVariables(options, Engine(1), None, points, who, "who").factor
     assert factor * found.sums.T[some].ravel() == pytest.approx(np.array(wanted), abs=1e-12)
+
+
+def moved_clusters(who, constant):
+    """Yield which row stands for each where clusters of one size change places; of a constant side those of any size."""
+    rows = [np.flatnonzero(who == one) for one in range(who.max() + 1)]
+    for order in itertools.permutations(range(len(rows))):
+        p = np.empty(len(who), dtype=np.intp)
+        if constant:
+            p = np.array([rows[order[one]][0] for one in who])
+        elif all(len(rows[a]) == len(rows[b]) for a, b in enumerate(order)):
+            for own, other in zip(rows, order, strict=True):
+                p[own] = rows[other]
+        else:
+            continue
+        yield p
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dose", "ways"),
+    [
+        ([3] * 5, None, 120),
+        ([1] * 5, None, 120),
+        ([2, 3, 2, 3, 2, 3], None, 36),
+        ([3] * 6, [1, 1, 1, 0, 2, 2], 60),
+        ([2, 2, 3, 3, 2, 3, 2], [0, 0, 1, 0, 1, 0, 1], 35),
+    ],
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_all_relabellings_of_few_clusters_of_two_variables_are_used(sizes, dose, ways, swapped):
+    who, rng = np.repeat(np.arange(len(sizes)), sizes), np.random.default_rng(4)
+    values = rng.normal(size=(2, len(who)))
+    values[1] = np.array(dose)[who] + 0.0 if dose else values[1] + values[0]
+    table = pd.DataFrame({"who": who, "a": values[0], "b": values[1]})
+    sides = ["b", "a"] if swapped else ["a", "b"]
+    told = {"x_columns": sides[0], "y_columns": sides[1], "scale": "none", "estimator": "biased"}
+    told |= {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)", "cluster": None if max(sizes) == 1 else "who"}
+    one, other = (hsic_test(table, **told, seed=seed) for seed in (0, 1))
+    K, L = (np.exp(-np.square(some[:, None] - some) / 2.0) for some in values)
+    A = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    found = np.array([(A * L[np.ix_(p, p)]).sum() for p in moved_clusters(who, dose is not None)])
+    # The first is the observed one.
+    assert one.p_value == pytest.approx(np.mean(found >= found[0] - 1e-9))
+    assert one.null.permutations == ways
+    assert one.null.p_floor == 1.0 / ways <= one.p_value
+    assert one.null.resampling.startswith("all permutations")
+    assert one.null.mean == pytest.approx(found.mean() / len(who) ** 2)
+    assert other.p_value == one.p_value
+    assert not any("Monte-Carlo" in text for text in one.warnings)
+
+
+def test_no_p_value_of_sampled_relabellings_is_below_their_floor():
+    table = by_case(8, size=3, effect=5.0)
+    for seed in range(3):
+        found = hsic_test(table, x_columns="dose", y_columns="value", cluster="who", permutations=200, seed=seed)
+        assert found.null.p_floor == 1.0 / found.null.permutations <= found.p_value
+
+
+def test_plans_count_the_orders_in_which_clusters_are_shifted(tmp_path):
+    table = by_case(10, size=50)
+    table["other"] = np.random.default_rng(1).normal(size=len(table))
+    table.to_csv(tmp_path / "x.csv", index=False)
+    done = run_process("hsic", "x.csv", "--x", "value", "--y", "other", "--cluster", "who", "--dry-run", cwd=tmp_path)
+    assert "under 1,000 cyclic relabellings" in done.out
 
 
 def test_few_relabellings_of_many_rows_are_all_used():

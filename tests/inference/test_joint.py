@@ -165,3 +165,15 @@ def test_groups_that_are_crossed_have_a_statistic_of_0_not_of_rounding():
     table = pd.DataFrame([[a, b, c] for a in "mf" for b in "lh" for c in "xyz"] * 5, columns=["a", "b", "c"])
     found = hsic_joint(table, "a,b,c", permutations=20)
     assert (found.dhsic, found.statistic, found.p_value) == (0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("n", "groups", "ways"), [(4, "abc", 576), (5, "ab", 120)])
+def test_all_relabellings_of_few_rows_are_used(n, groups, ways):
+    frame = pd.DataFrame(np.random.default_rng(6).normal(size=(n, 3)), columns=list("abc"))
+    one, other = (hsic_joint(frame, list(groups), seed=seed) for seed in (0, 1))
+    matrices = [kernel_matrix(frame[[name]]) for name in groups]
+    orders = itertools.product(itertools.permutations(range(n)), repeat=len(groups) - 1)
+    found = np.array([naive_joint.relabelled(matrices, each) for each in orders])
+    assert one.p_value == pytest.approx(np.mean(found >= found[0] - 1e-12)) == other.p_value
+    assert one.null.permutations == ways == len(found)
+    assert one.null.resampling == "all permutations of whole groups"

@@ -72,10 +72,14 @@ def two_variables(x, y, members, estimator, resampling="shifts", *, at_least=40)
     found = test.relabelled(Family(members), at_least)
     rng = np.random.default_rng((SEED, 0))
     if resampling == "random":
-        return found, [np.arange(n), *(rng.permutation(n) for _ in range(at_least - 1))]
+        drawn = [np.arange(n), *(rng.permutation(n) for _ in range(at_least - 1))]
+        return found, [*map(np.array, itertools.permutations(range(n)))] if test.complete else drawn
     circle = test.circle
-    places = [rng.permutation(n).tolist() for _ in range(found.orders)]
-    assert found.orders == orders_needed(at_least, circle)
+    if test.complete:
+        places = [[0, *rest] for rest in itertools.permutations(range(1, n))]
+    else:
+        places = [rng.permutation(n).tolist() for _ in range(found.orders)]
+        assert found.orders == orders_needed(at_least, circle)
     every = itertools.product(places, range(circle))
     return found, [np.array(naive.partners(places[0], place, circle, shift)) for place, shift in every]
 
@@ -515,9 +519,21 @@ def test_circle_length(n):
 
 
 @given(relabellings=st.integers(1, 10**6), circle=st.integers(2, 10**5))
-def test_orders_needed_is_the_fewest_that_are_enough(relabellings, circle):
+def test_orders_needed_is_the_fewest_that_are_enough_or_all_there_are(relabellings, circle):
     orders = orders_needed(relabellings, circle)
-    assert (orders - 1) * circle < relabellings <= orders * circle
+    if circle <= 6:
+        assert orders == math.factorial(circle - 1)
+    elif circle > 9:
+        assert (orders - 1) * circle < relabellings <= orders * circle
+
+
+@pytest.mark.parametrize("codes", ["abc", "aab", "bab", "aaaa", "abcde", "abbacc"])
+def test_different_orders_are_those_that_look_different(codes):
+    found = list(designs.different_orders(codes))
+    assert found[0] == tuple(range(len(codes)))
+    assert all(sorted(one) == list(range(len(codes))) for one in found)
+    shown = ["".join(codes[place] for place in one) for one in found]
+    assert sorted(shown) == sorted({"".join(one) for one in itertools.permutations(codes)})
 
 
 def test_the_ways_to_choose_rows_are_counted_up_to_a_bound():

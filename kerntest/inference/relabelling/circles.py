@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import accumulate, combinations_with_replacement, pairwise, permutations, product
+from itertools import accumulate, combinations_with_replacement, pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kerntest.dataclass import dataclass
-from kerntest.inference.relabelling.designs import ALL
-from kerntest.inference.relabelling.shifts import SMALL_CIRCLE, is_smooth, orders_needed
+from kerntest.inference.relabelling.designs import are_all, orders_of
+from kerntest.inference.relabelling.shifts import SMALL_CIRCLE, circle_orders, is_smooth
 from kerntest.inference.statistic import centring_divisors
 from kerntest.kernels.base import DensePairs
 from kerntest.matrices.passes import TILE, Centring, sweep
@@ -62,16 +62,13 @@ class Circles(NamedTuple):
         """
         lengths = [some.shape[1] for some in rows]
         as_they_are, shifts = [np.arange(length) for length in lengths], math.prod(lengths)
-        needed = max(orders_needed(at_least, shifts), usual_orders(sum(lengths)))
-        every = math.prod(math.factorial(min(one, 20) - 1) for one in lengths)
-        if every <= needed:
-            # Orders that no shift makes of each other.
-            turns = [[(0, *others) for others in permutations(range(1, one))] for one in lengths]
-            orders = [[np.array(one) for one in order] for order in product(*turns)]
+        needed = max(-(-at_least // shifts), usual_orders(sum(lengths)))
+        if are_all(math.prod(map(orders_of, lengths)), at_least):
+            orders = [[np.array(one) for one in order] for order in product(*map(circle_orders, lengths))]
         else:
             orders = [as_they_are, *([rng.permutation(one) for one in lengths] for _ in range(needed - 1))]
         # Of few shifts all.
-        if shifts * len(orders) <= max(at_least, ALL):
+        if are_all(shifts * len(orders), at_least):
             steps = np.array(list(product(*map(range, lengths))))
         else:
             steps = rng.integers(lengths, size=(-(-at_least // len(orders)), len(lengths)))

@@ -18,7 +18,7 @@ import numpy as np
 from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,8 @@ BLOCKS, FEWEST, FEWEST_OF_STRATUM = 200, 32, 4
 MOST = 512
 # So many different relabellings are all used, however few were asked for: then the p-value hangs on no seed.
 ALL = 5000
+# Of more places there are more orders than anybody can ask for.
+MANY_PLACES = 20
 # Relabellings of one set of blocks: with so many the error of their draw is about that of the blocks (measured).
 OF_COSET = 1000
 # Sets of blocks at most; of few rows, as many as have so many pairs of rows in all.
@@ -128,13 +130,36 @@ def ways_of(sample: Sample) -> int:
 def different_relabellings(sample: Sample, options: Options) -> int:
     """Return how many different relabellings a test has: as many as were asked for, or all there are."""
     ways = ways_of(sample)
-    return ways if ways <= ALL else min(options.permutations, ways)
+    return ways if are_all(ways, options.permutations) else options.permutations
 
 
 def splits_of(n: int, chosen: int) -> int:
     """Return in how many ways so many of n rows can be chosen, or 10^11 if there are more: of many rows that has 10^5 digits."""
     few = min(chosen, n - chosen)
     return min(math.comb(n, min(few, MANY_CHOSEN)), MANY_SPLITS)
+
+
+def are_all(ways: int, asked: int) -> bool:
+    """Say whether all of so many different relabellings are used where so many are asked for."""
+    return ways <= max(asked, ALL)
+
+
+def orders_of(places: int) -> int:
+    """Return in how many orders so many places can be taken; of more than 20 only that these are many."""
+    return math.factorial(min(places, MANY_PLACES))
+
+
+def different_orders(codes: Sequence[Hashable]) -> Iterator[tuple[int, ...]]:
+    """Yield the places of codes in one of all orders each that look different, first as they stand."""
+
+    def of(left: list[int]) -> Iterator[tuple[int, ...]]:
+        if not left:
+            yield ()
+        # Of each code its first place, in the order in which they stand.
+        for first in sorted({codes[place]: place for place in reversed(left)}.values()):
+            yield from ((first, *others) for others in of([place for place in left if place != first]))
+
+    return of(list(range(len(codes))))
 
 
 class BlockedRows(NamedTuple):
@@ -253,7 +278,7 @@ class BlockedRows(NamedTuple):
 
         All ways to choose them where there are at most 5,000, or as many as are asked for; else random ones.
         """
-        rng, every = np.random.default_rng((seed, ORDER_STREAM, 1)), self.ways <= max(at_least, ALL)
+        rng, every = np.random.default_rng((seed, ORDER_STREAM, 1)), are_all(self.ways, at_least)
         if self.swaps:
             pairs = self.free // 2
             if every:
@@ -333,7 +358,7 @@ class Cosets:
     def __init__(self, sample: Sample, relabellings: int, seed: int) -> None:
         self.sample, self.seed = sample, seed
         self.first = BlockedRows.of(sample.labels, seed, sample.design)
-        self.every = self.first.ways <= max(relabellings, ALL)
+        self.every = are_all(self.first.ways, relabellings)
         self.count = 1 if self.every else cosets_needed(sample, self.first, relabellings)
         # As many of each: else they would not be alike.
         self.each = self.first.ways if self.every else -(-relabellings // self.count)

@@ -17,12 +17,13 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, counted, either, option
 from kerntest.inference.relabelling.circles import Circles, Entries, centring_of, circle_sums, on_circles, usual_orders
-from kerntest.inference.relabelling.designs import UNEVEN, UNLIKE
+from kerntest.inference.relabelling.designs import UNEVEN, UNLIKE, orders_of
 from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables, pairs_of
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import ORDER_STREAM, Resampling
 from kerntest.inference.statistic import centring_divisors
 from kerntest.matrices.passes import HELD_ENTRIES
+from kerntest.report.results.record import ALL_PERMUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,7 @@ class Exchanged(NamedTuple):
     @property
     def relabellings(self) -> int:
         """How many relabellings there are at most: of some 20 clusters more than anybody can ask for."""
-        return math.prod(math.factorial(min(count, 20)) for count in self.counts)
+        return math.prod(map(orders_of, self.counts))
 
     @property
     def by_likeness(self) -> bool:
@@ -145,9 +146,7 @@ class ClusteredVariables(TwoVariables):
 
     def by_shifts_if_less(self) -> Self:
         """Return the test by cyclic shifts of clusters where they are of one size, and matrices of their sums would be more."""
-        sizes = self._sizes
-        shifted = (sizes == sizes[0]).all() and (self._constant is None or len(sizes) > FEW_CLUSTERS)
-        resampling: Resampling = "shifts" if shifted else "random"
+        resampling: Resampling = "shifts" if self.shifted else "random"
         # Together kernels tell larger clusters from what they are relabelled to, one by one less.
         how = "smallest" if self.uneven else self.options.judge
         return replace(self, options=replace(self.options, resampling=resampling, judge=how))
@@ -206,13 +205,15 @@ class ClusteredVariables(TwoVariables):
     @property
     def dense(self) -> int:
         """Of how many rows, or sums over clusters, random permutations hold whole matrices; 0 where they go by circles."""
-        moved = self.n if self._constant is None else len(self._sizes)
-        return moved if moved <= FEW_CLUSTERS else 0
+        if self._constant is not None:
+            return len(self._sizes) if len(self._sizes) <= FEW_CLUSTERS else 0
+        # All relabellings take no longer on circles than some.
+        return self.n if self.n <= FEW_CLUSTERS and not self.complete else 0
 
     @property
     def cosets(self) -> int:
         """In how many random orders clusters are shifted on circles."""
-        return 1 if self.dense else usual_orders(len(self._sizes))
+        return 1 if self.dense or self.complete else usual_orders(len(self._sizes))
 
     def orders(self, at_least: int) -> Orders:
         """Return the rows of clusters one after another, the clusters in random orders."""
@@ -220,9 +221,26 @@ class ClusteredVariables(TwoVariables):
         rows = np.argsort(self.units, kind="stable").reshape(count, -1)
         return [rng.permutation(rows).ravel() for _ in range(orders_needed(at_least, circle_length(count)))]
 
-    def different(self, relabellings: int) -> int:
-        """Return how many of so many relabellings can be different."""
-        return min(relabellings, self._exchanged.relabellings)
+    @property
+    def shifted(self) -> bool:
+        """Whether clusters of one size stand on one circle, all rows of which are shifted; of few clusters, or sums, others cost less."""
+        few = self.complete if self._constant is None else len(self._sizes) <= FEW_CLUSTERS
+        return not few and bool((self._sizes == self._sizes[0]).all())
+
+    @cached_property
+    def _codes(self) -> NDArray[np.intp]:
+        """Which clusters are equal in the side that is constant within them; if none is, no two."""
+        if self._constant is None:
+            return np.arange(len(self._sizes))
+        first = np.unique(self.units, return_index=True)[1]
+        return np.unique(self._values[self._constant][first], axis=0, return_inverse=True)[1].ravel()
+
+    @property
+    def ways(self) -> int:
+        """How many different relabellings there are, as far as anybody can ask for them."""
+        if self._constant is None or len(self._sizes) > FEW_CLUSTERS:
+            return self._exchanged.relabellings
+        return math.factorial(len(self._codes)) // math.prod(map(math.factorial, np.bincount(self._codes).tolist()))
 
     def checked(self) -> Self:
         """Return the same; refuse clusters of which no number of relabellings can reject, before anything is computed."""
@@ -307,6 +325,7 @@ class ClusteredVariables(TwoVariables):
         found = super().relabelled(family, at_least)
         self._refuse_few(found.different)
         way = "permutations" if self.options.resampling == "random" and self.dense else "cyclic shifts"
+        way = ALL_PERMUTATIONS if self.complete else way
         moved, every = self._exchanged.clusters, len(self._sizes)
         some = f"{every:,}" if moved == every else f"{moved:,} of {every:,}"
         return found._replace(resampling=f"{way} of {some} whole clusters ({self.name})")
@@ -387,10 +406,11 @@ class ClusteredVariables(TwoVariables):
 
     def _permutations(self, at_least: int) -> list[NDArray[np.intp]]:
         """Return which cluster, or which row of one of its size, takes the place of each."""
-        rng, count = np.random.default_rng((self.options.seed, ORDER_STREAM)), len(self._sizes)
         if self._constant is not None:
-            return [np.arange(count), *(rng.permutation(count) for _ in range(at_least - 1))]
-        every = [np.arange(self.n)]
+            every = self._orders_of_all(self._codes, at_least)
+            # It is y that moves: where x is constant, to where x would come from.
+            return every if self._constant == 1 else [np.argsort(p) for p in every]
+        rng, every = np.random.default_rng((self.options.seed, ORDER_STREAM)), [np.arange(self.n)]
         of_size = rows_by_size(self.units)
         for _ in range(at_least - 1):
             p = np.empty(self.n, dtype=np.intp)

@@ -12,6 +12,7 @@ import numpy as np
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, UsageError, option
 from kerntest.inference.family import Family, most_members
+from kerntest.inference.relabelling.designs import are_all, different_orders, orders_of
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlated_pairs,
@@ -48,6 +49,7 @@ from kerntest.matrices.different import few_different
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, TOLERANCE, Factor, centred_factor, low_rank_factor
 from kerntest.matrices.passes import KernelStack
 from kerntest.report.results.independence_record import Lags
+from kerntest.report.results.record import ALL_PERMUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,10 +143,22 @@ class TwoVariables(ExactTest):
         """Return random orders of the rows whose shifts are at least so many relabellings."""
         return cyclic_orders(self.n, at_least, self.options.seed)[1]
 
+    @property
+    def ways(self) -> int:
+        """How many different relabellings there are, as far as anybody can ask for them."""
+        return orders_of(self.n)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all different relabellings are used."""
+        return are_all(self.ways, self.options.permutations)
+
     def different(self, relabellings: int) -> int:
-        """Return how many of so many relabellings, or of all cyclic ones, can be different: of few rows all pairings."""
-        used = max(relabellings, self.n)
-        return min(used, math.factorial(self.n)) if self.n < self.fewest_for_curves else used
+        """Return how many different relabellings a test has: as many as are asked for or are shifts, or all there are."""
+        if self.complete:
+            return self.ways
+        shifted = 1 if self.options.resampling == "random" else self.circle // self.stride
+        return min(max(relabellings, shifted), self.ways)
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all pairs under at least so many relabellings.
@@ -163,16 +177,15 @@ class TwoVariables(ExactTest):
                 sums, doubt, effects = self._shifted(family, orders)
                 sums = sums[:, :: self.stride]
                 tolerances += doubt
-        used = sums.shape[1]
-        different = min(used, self.different(used))
+        used, every = sums.shape[1], self.complete
         return Relabelled(
             sums,
             tolerances,
-            "random permutations" if randomly else "cyclic shifts",
-            different,
-            1.0 / different,
-            MORE if different == used else MORE_ROWS,
-            orders=None if randomly else len(orders),
+            ALL_PERMUTATIONS if every else "random permutations" if randomly else "cyclic shifts",
+            self.different(used),
+            1.0 / used,
+            MORE_ROWS if every else MORE,
+            orders=None if randomly or every else len(orders),
             effects=effects,
         )
 
@@ -253,8 +266,14 @@ class TwoVariables(ExactTest):
 
     def _permutations(self, at_least: int) -> list[NDArray[np.intp]]:
         """Return which row of y is paired with each row of x, the identity first."""
+        return self._orders_of_all(np.arange(self.n), at_least)
+
+    def _orders_of_all(self, codes: NDArray[Any], at_least: int) -> list[NDArray[np.intp]]:
+        """Return orders of what codes tell apart, as it stands first: random ones, or all that are different."""
+        if self.complete:
+            return [np.array(one) for one in different_orders(codes.tolist())]
         rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
-        return [np.arange(self.n), *(rng.permutation(self.n) for _ in range(at_least - 1))]
+        return [np.arange(len(codes)), *(rng.permutation(len(codes)) for _ in range(at_least - 1))]
 
     def _permuted(self, family: Family, at_least: int) -> Array:
         """Return <A, B> of all pairs when row p(i) of y is paired with row i of x, for the identity and random p."""

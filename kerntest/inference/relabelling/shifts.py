@@ -26,7 +26,7 @@ where U-centring takes out the diagonals d and e of both.
 from __future__ import annotations
 
 import math
-from itertools import islice
+from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import PIECES, Engine, Progress, enough_for, in_pieces
+from kerntest.inference.relabelling.designs import are_all, orders_of
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import Effect, centring_divisors, dependences
 from kerntest.matrices.factor import TOLERANCE, Factor
@@ -99,13 +100,21 @@ def transform_work(circle: int) -> float:
 
 
 def orders_needed(relabellings: int, circle: int) -> int:
-    """Return how many random orders give at least `relabellings` relabellings."""
-    return -(-relabellings // circle)
+    """Return in how many orders shifts give at least `relabellings` relabellings, or all there are."""
+    ways = orders_of(circle)
+    return ways // circle if are_all(ways, relabellings) else -(-relabellings // circle)
+
+
+def circle_orders(length: int) -> list[tuple[int, ...]]:
+    """Return the orders on a circle that no shift makes of each other, first as they stand."""
+    return [(0, *others) for others in permutations(range(1, length))]
 
 
 def cyclic_orders(n: int, relabellings: int, seed: int) -> tuple[int, list[NDArray[np.intp]]]:
-    """Return the length of the circle of n rows, and as many random orders of them as the relabellings take."""
+    """Return the length of the circle of n rows, and as many random orders of them as the relabellings take, or all there are."""
     circle = circle_length(n)
+    if are_all(orders_of(n), relabellings):
+        return circle, [np.array(one) for one in circle_orders(n)]
     rng = np.random.default_rng((seed, ORDER_STREAM))
     return circle, [rng.permutation(n) for _ in range(orders_needed(relabellings, circle))]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from kerntest.engines.engine import allowed_bytes
 from kerntest.engines.plan import added, count_wanted
 from kerntest.errors import UndecidedError, either, option, shown_argument, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
+from kerntest.inference.relabelling.designs import are_all, different_orders, orders_of
 from kerntest.inference.screens.many_pairs import Screen, in_squares, screen
 from kerntest.inference.screens.work_of_screens import (
     JointGroups,
@@ -31,10 +32,18 @@ from kerntest.inference.screens.work_of_screens import (
     work_of_pairs,
 )
 from kerntest.inference.sides import ORDER_STREAM, Options, Reading, Scale
-from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
+from kerntest.inference.verdict import (
+    MORE,
+    MORE_ROWS,
+    degenerate,
+    permutation_null,
+    refuse_overflow,
+    relabelling_warning,
+)
 from kerntest.kernels.base import DensePairs
 from kerntest.matrices.different import equal_rows
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
+from kerntest.report.results.record import ALL_PERMUTATIONS
 from kerntest.report.summaries.test_summary import joint_sentence
 
 if TYPE_CHECKING:
@@ -155,9 +164,7 @@ def hsic_joint(
     every_two = list(combinations(range(d), 2))
     if count_wanted(n):
         _plan(shared, sum(len(one.names) for one in variables), sides, every_two, permutations)
-    rng = np.random.default_rng((seed, ORDER_STREAM))
-    drawn = [[rng.permutation(n).astype(np.int32) for _ in range(d - 1)] for _ in range(permutations - 1)]
-    relabellings = [[np.arange(n, dtype=np.int32)] * (d - 1), *drawn]
+    relabellings = _relabellings(n, d - 1, permutations, seed)
     values = JointStatistic(kernels, points, shared.engine).relabelled(relabellings, shared.engine, progress)
     refuse_overflow(kernels[:1], values[None])
     bound = rounding_bound(kernels, points)
@@ -170,6 +177,8 @@ def hsic_joint(
     names = [tuple(name for name in one.names if name not in unseen) for one in variables]
     shared.left_out += tuple(unseen)
     named = [", ".join(one.names) for one in variables]
+    complete = are_all(orders_of(n) ** (d - 1), permutations)
+    words = ALL_PERMUTATIONS if complete else "random permutations"
     in_pairs = screen(sides, every_two, replace(options, estimator="unbiased", permutations=1), shared.engine)
     return JointResult(
         schema="kerntest.hsic.joint/1",
@@ -190,8 +199,8 @@ def hsic_joint(
             )
             for (a, b), (one, _) in zip(every_two, in_pairs, strict=True)
         ),
-        null=permutation_null(judged, len(values), permutations, resampling="random permutations of whole groups"),
-        **shared.told(*relabelling_warning(judged.p_value, len(values), alpha)),
+        null=permutation_null(judged, len(values), permutations, resampling=f"{words} of whole groups"),
+        **shared.told(*relabelling_warning(judged.p_value, len(values), alpha, MORE_ROWS if complete else MORE)),
     )
 
 
@@ -216,6 +225,16 @@ def _plan(
         (max(held, least), max(held, most)),
         added(joint.work(permutations), work_of_pairs(groups, pairs)),
     )
+
+
+def _relabellings(n: int, moved: int, asked: int, seed: int) -> list[Relabelling]:
+    """Return orders of the rows of so many groups, as they are first: random ones, or of few rows all."""
+    if are_all(orders_of(n) ** moved, asked):
+        every = [np.array(one, dtype=np.int32) for one in different_orders(range(n))]
+        return list(product(every, repeat=moved))
+    rng = np.random.default_rng((seed, ORDER_STREAM))
+    drawn = [[rng.permutation(n).astype(np.int32) for _ in range(moved)] for _ in range(asked - 1)]
+    return [[np.arange(n, dtype=np.int32)] * moved, *drawn]
 
 
 def _groups(shared: Screen, groups: str | Sequence[Patterns]) -> list[list[str]]:
