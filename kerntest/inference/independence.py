@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from kerntest.data.columns import split_patterns
-from kerntest.data.diagnostics.dependent_rows import order_warnings
+from kerntest.data.diagnostics.dependent_rows import order_warnings, several_series
 from kerntest.data.diagnostics.dependent_units import clusters_in_time, clusters_out_of_order
 from kerntest.data.diagnostics.series import no_series
 from kerntest.data.facts import lone_values
@@ -33,7 +33,7 @@ from kerntest.report.results.independence_record import IndependenceResult, Kern
 from kerntest.report.summaries.test_summary import SPECTRAL, independence_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -294,7 +294,7 @@ def hsic_test(
         else spectral_verdict(test, family, statistic)
     )
     rejects = verdict.p_value <= alpha
-    invalid = tuple(no_series(groups.tables, paired.origin, rejects=rejects)) if time_series else ()
+    invalid = tuple(_series_warnings(groups, paired, rejects=rejects)) if time_series else ()
     result = independence_result(
         run,
         verdict,
@@ -506,6 +506,12 @@ def _gap(table: Table, row: int, said: str, kept: NDArray[np.intp]) -> DataError
         code="data.gap",
         where=table.where(row),
     )
+
+
+def _series_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> Iterator[str]:
+    """Yield why rows are no two stationary series."""
+    yield from several_series(groups.sides(), paired.origin, rejects=rejects)
+    yield from no_series(groups.tables, paired.origin, rejects=rejects)
 
 
 def _cluster_warnings(test: ClusteredVariables, groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from records import assert_same, numbers
 from scipy.special import bdtrc
@@ -260,3 +261,63 @@ def test_a_gap_inside_a_series_is_refused_and_missing_ends_are_not():
     with pytest.raises(DataError, match="row 1: column") as caught:
         hsic_test(x, y, time_series=True)
     assert "the longest from row 2 to row 30, by" in str(caught.value.hint)
+
+
+def panel(rng, firms=10, years=20):
+    """Independent x and y of firms one below the other: a level of each, and noise."""
+    n = firms * years
+    level, noise = 2.0 * rng.normal(size=(2, firms)), 0.5 * rng.normal(size=(2, n))
+    table = pd.DataFrame(
+        {"firm": np.repeat(np.arange(firms), years), "year": np.tile(np.arange(1935, 1935 + years), firms)}
+    )
+    return table.assign(**dict(zip("xy", np.repeat(level, years, axis=1) + noise, strict=True)))
+
+
+SERIES_OF_PANEL = {"x_columns": "x", "y_columns": "y", "time_series": True, "threads": 1, **GAUSSIANS}
+
+
+def told_of_order(table, **options):
+    found = hsic_test(table, **SERIES_OF_PANEL | options)
+    return next((text for text in found.warnings if "several series" in text or "order of" in text), "")
+
+
+def test_series_one_below_the_other_are_told():
+    """Taken for one series they were found dependent in 40 % of cases, and nothing was said."""
+    table, several = (
+        panel(np.random.default_rng(0)),
+        "the rows are several series, and the shift test takes them for one; ",
+    )
+    told = "'year' starts again 9 times: " + several
+    ways = "cluster='firm', without time_series=True, relabels each as a whole, where= tests one of them"
+    assert told_of_order(table) == told + ways
+    assert told_of_order(table[:80]).endswith(ways)
+    # The newest first; of few series, or of ones that no column names, there are no clusters to move.
+    assert told_of_order(table[::-1]) == told + ways
+    assert told_of_order(table.drop(columns="firm")) == told + "where= tests one of them"
+    assert told_of_order(table[:60]) == f"'year' starts again 2 times: {several}where= tests one of them"
+    assert told_of_order(table[table.firm == 3], alpha=0.999) == ""
+    named = table.assign(firm="firm " + table.firm.astype(str))
+    assert told_of_order(named.sort_values("year", kind="stable"), alpha=0.999).startswith(
+        "rows with the same 'firm' are alike"
+    )
+
+
+def test_clusters_that_are_named_keep_the_level():
+    rng, options = np.random.default_rng(1), {"x_columns": "x", "y_columns": "y", "cluster": "firm", "threads": 1}
+    found = sum(hsic_test(panel(rng), **options, **GAUSSIANS).reject for _ in range(40))
+    assert bdtrc(found - 1, 40, 0.05) > 1e-3
+
+
+def test_rows_in_no_order_of_time_are_told():
+    rng = np.random.default_rng(2)
+    day = pd.date_range("2020-10-20", periods=150)
+    table = pd.DataFrame({"date": day, "x": rng.normal(size=150), "y": rng.normal(size=150)})
+    told = "the rows are not in the order of 'date': if it tells their time, shifts of them are none in time; sort the file by it"
+    assert told_of_order(table.sample(frac=1, random_state=0)) == told
+    years = table.assign(date=np.arange(1850, 2000)).rename(columns={"date": "year"})
+    assert told_of_order(years.sample(frac=1, random_state=0)) == told.replace("date", "year")
+    # In order, also the newest first, in which some overlap, and where a unit of time starts again.
+    shaken = table.assign(date=day + pd.to_timedelta(rng.integers(0, 3, 150), "D"))
+    units = table.assign(month=day.month, day=day.day).drop(columns="date")
+    for ordered in (table, table[::-1], shaken, units, units.assign(year=day.year), units.assign(year=day.year)[::-1]):
+        assert told_of_order(ordered, alpha=0.999) == ""

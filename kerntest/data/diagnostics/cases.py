@@ -60,6 +60,8 @@ CALLED = re.compile(
 TIME = re.compile(
     r"(?:^|[^a-z])(?:date|day|week|month|quarter|year|hour|minute|time|timestamp|period|trend|t)s?(?:$|[^a-z])"
 )
+# Of time itself, which starts again in no series as the days of a month do.
+CLOCK = re.compile(r"(?:date|datetime|time|timestamp|year|yr|period|trend|t)")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Rows of a case are alike if chance makes them so with less than this probability, and of what names cases for sure, with
 # less than the second; where nothing else is known of the other side, if cases explain so much;
@@ -90,18 +92,19 @@ class Cases(NamedTuple):
     fixed: set[str]
 
     def told(self, way_out: str, *sides: Sequence[Column]) -> str:
-        """Return the warning of a test of two sides, with the way out if enough cases, or cases of one size, can change places."""
+        """Return the warning of a test of two sides, with the way out if there is one."""
+        few = "they are too few, or of too different sizes, to change places, and the p-value may be far too small"
+        return takes_rows_for_independent(self.column.name, way_out if self.can_move(*sides) else few)
+
+    def can_move(self, *sides: Sequence[Column]) -> bool:
+        """Say whether enough cases, or cases of one size, can change places in a test of two sides."""
         _, first, places, sizes = np.unique(
             self.column.values, return_index=True, return_inverse=True, return_counts=True
         )
         own, rows = first[places], slice(len(places))
         fixed = any(all((one.values[rows] == one.values[own]).all() for one in side) for side in sides)
         moved = [len(sizes)] if fixed else np.unique(sizes, return_counts=True)[1].tolist()
-        if sum(math.lgamma(count + 1.0) for count in moved) < math.log(FEWEST_WAYS):
-            way_out = (
-                "they are too few, or of too different sizes, to change places, and the p-value may be far too small"
-            )
-        return takes_rows_for_independent(self.column.name, way_out)
+        return sum(math.lgamma(count + 1.0) for count in moved) >= math.log(FEWEST_WAYS)
 
     def inflate(self, x: Iterable[str], y: Iterable[str]) -> bool:
         """Say whether a test of some columns against others takes far too few cases for many rows."""
@@ -312,6 +315,11 @@ def is_called_so(name: str) -> bool:
 def says_time(name: str) -> bool:
     """Say whether a name is that of a column of time: ordinal_date, Week."""
     return TIME.search(CAMEL.sub("_", name).lower()) is not None
+
+
+def says_clock(name: str) -> bool:
+    """Say whether a column is called time, year or date, which do not start again in a series."""
+    return CLOCK.fullmatch(name.lower()) is not None
 
 
 def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:

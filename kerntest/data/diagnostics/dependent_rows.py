@@ -12,6 +12,7 @@ from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below
 from kerntest.data.diagnostics.cases import (
     IMPROBABLE,
+    Cases,
     are_others,
     beyond_groups,
     case_column,
@@ -33,19 +34,30 @@ from kerntest.data.diagnostics.misleading import (
     left_out_with,
     telling_apart,
 )
-from kerntest.data.diagnostics.series import LONG_STRETCH, alike_neighbours, in_time, most_follow, sorting, wanders
+from kerntest.data.diagnostics.series import (
+    LONG_STRETCH,
+    alike_neighbours,
+    falls_back,
+    in_time,
+    most_follow,
+    sorting,
+    wanders,
+)
 from kerntest.data.facts import TableFacts, counts_rows
 from kerntest.data.gaps import complete_rows, longest_stretch
 from kerntest.data.table import Column
-from kerntest.errors import either, listed, option
+from kerntest.errors import counted, either, listed, option, rows_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.data.diagnostics.cases import Cases
     from kerntest.data.table import Table
+
+
+# Where time turns back, series have so many rows on average, and fewer are in no order.
+FEWEST_IN_SERIES = 4
 
 
 def counters(columns: Iterable[Column], alone: Collection[str] = ()) -> list[str]:
@@ -258,6 +270,47 @@ def _beyond_time(side: Table, other: tuple[Table, Table]) -> Sequence[Column]:
         return side.columns
     levels = np.unique(one.values, return_inverse=True, return_counts=True)[1]
     return [beyond_groups(each, ~one.missing, levels) for each in side.columns]
+
+
+def several_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp], *, rejects: bool) -> Iterator[str]:
+    """Yield what is wrong with the order of rows that are tested as one series: several are, or they follow no time."""
+    tested = [[column.take(rows) for column in side.columns] for side, _ in sides]
+    for table in (read.take(rows) for _, read in sides[: 1 + (sides[0][1] is not sides[1][1])]):
+        times = in_time(table)
+        if times and not np.all([np.diff(one.values) == 0 for one in times], axis=0).any():
+            continue
+        back = None if times else falls_back(table)
+        named = [
+            one for one in table.columns if back is not None and np.array_equal(np.flatnonzero(_changes(one)), back[1])
+        ]
+        if back is not None and (named or table.n_rows >= FEWEST_IN_SERIES * (len(back[1]) + 1)):
+            said = f"{back[0].name!r} starts again {counted(len(back[1]), 'time')}"
+            cases = next((Cases(one, True, 1.0, {}, set()) for one in named), None)
+        else:
+            cases = case_column(table, *tested) if rejects else None
+            if cases is not None and (
+                says_time(cases.column.name) or not (times or back or _stand_together(cases.column))
+            ):
+                cases = None
+            said = "" if cases is None else rows_alike(cases.column.name)
+        if said:
+            ways = [f"{option('where')} tests one of them"]
+            if cases is not None and cases.can_move(*tested):
+                leaving = f"{option('cluster', [cases.column.name])}, without {option('time-series', True)},"
+                ways.insert(0, f"{leaving} relabels each as a whole")
+            yield f"{said}: the rows are several series, and the shift test takes them for one; {', '.join(ways)}"
+        elif back is not None:
+            said = f"the rows are not in the order of {back[0].name!r}: if it tells their time"
+            yield f"{said}, shifts of them are none in time; sort the file by it"
+
+
+def _changes(column: Column) -> NDArray[np.bool_]:
+    return np.asarray(column.values[1:] != column.values[:-1])
+
+
+def _stand_together(column: Column) -> bool:
+    """Say whether equal values do."""
+    return int(np.count_nonzero(_changes(column))) < len(np.unique(column.values, return_counts=True)[0])
 
 
 def _as_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] | None, leaving: str) -> str:

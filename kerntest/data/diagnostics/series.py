@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.diagnostics.cases import says_time, within_years
+from kerntest.data.diagnostics.cases import says_clock, says_time, within_years
 from kerntest.data.facts import NumberFacts, counts_rows
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ LOCAL_ERRORS, LEAST_LOCAL = 3.0, 0.25
 STRONG = 0.5
 # Equal values in stretches of so many rows on average are groups, and an order goes on for so many steps.
 LONG_STRETCH, FEWEST_IN_ORDER = 20, 20
+# Time goes on that rises by so many times as much as it falls back.
+GOES_ON = 4.0
 # What has so many more steps in one direction than in the other, of all, does not wander.
 ONE_WAY = 0.4
 # The critical values of Dickey and Fuller, many rows: of the slope at 10 %, with an intercept, and of a trend beside it at 2 %.
@@ -224,6 +226,37 @@ def _time_in_parts(columns: Sequence[Column]) -> list[Column]:
 
 def _rises(steps: NDArray[np.float64]) -> bool:
     return bool((steps >= 0).all() and (steps > 0).any())
+
+
+def falls_back(table: Table) -> tuple[Column, NDArray[np.intp]] | None:
+    """Return a column that tells the time, and after which rows it turns back although no other unit of time goes on there."""
+    plain = [one for one in table.columns if _is_plain(one) and not one.missing.any()]
+    clocks = [one for one in plain if one.kind == "date" or says_clock(one.name) or _counts_years(one.values)]
+    steps = {one.name: np.diff(one.values) for one in plain if one in clocks or says_time(one.name)}
+    # The newest row may stand first.
+    forwards = {name: own * (np.sign(np.sign(own).sum()) or 1.0) for name, own in steps.items()}
+    for clock in sorted(clocks, key=lambda one: np.count_nonzero(forwards[one.name] < 0)):
+        own = forwards[clock.name]
+        falls = np.flatnonzero(own < 0)
+        # A few rows may stand in another order, as polls that overlap.
+        if own.any() and -GOES_ON * own[falls].sum() < own[own > 0].sum():
+            return None
+        going_on = [other[falls] > 0 for name, other in forwards.items() if name != clock.name]
+        if len(falls) and not np.any([np.zeros(len(falls), dtype=bool), *going_on], axis=0).all():
+            return clock, falls
+    return None
+
+
+def _counts_years(values: Values) -> bool:
+    """Say whether numbers are years that go on one by one, by half of the rows at least."""
+    if (
+        len(values) < FEWEST_IN_TIME
+        or not within_years(np.sort(values.astype(np.float64)))
+        or (values != np.floor(values)).any()
+    ):
+        return False
+    steps = np.diff(values)
+    return max(int(np.count_nonzero(steps == one)) for one in (1.0, -1.0)) * 2 >= len(steps)
 
 
 def runs_in_order(values: NDArray[Any], errors: float, rows: int = FEWEST_IN_TIME) -> bool:
