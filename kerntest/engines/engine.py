@@ -414,6 +414,12 @@ def allowed_bytes(usual: int) -> int:
     return usual if memory is None else max(0, 2 * (memory - PROGRAM_BYTES) // 3)
 
 
+def memory_to_hold(size: float) -> str | None:
+    """Return the memory, as it is typed, of which a method may hold so many bytes; None where this machine has less."""
+    needed = math.ceil((1.5 * size + PROGRAM_BYTES) / 1e9)
+    return f"{needed}GB" if needed * 1e9 <= machine_bytes() else None
+
+
 def bytes_to_read() -> float | None:
     """Return how many bytes of a file may be in memory now; None for any."""
     current = CURRENT.get()

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 import tracemalloc
 from fractions import Fraction
 
@@ -13,7 +14,10 @@ from mixed_columns import mixed_frame
 from tolerances import assert_close
 
 from kerntest import hsic_joint, hsic_test
+from kerntest.cli.main import run
+from kerntest.engines import engine
 from kerntest.errors import UndecidedError
+from kerntest.inference.screens import joint
 
 
 def median_of(distances):
@@ -103,8 +107,22 @@ def test_more_rows_than_there_is_room_for(groups, most):
     with pytest.raises(UndecidedError, match=message) as caught:
         hsic_joint(table, "*", permutations=5)
     assert (caught.value.exit_code, caught.value.code) == (4, "undecided.memory")
-    assert "hsic_pairs" in caught.value.hint
+    assert caught.value.hint.startswith(
+        "`with compute_on(memory='2GB')` allows them; or test the pairs with hsic_pairs"
+    )
     assert caught.value.hint.endswith(f"by sample={most}")
+
+
+def test_the_memory_that_is_named_allows_the_joint_test(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(joint, "LARGEST_ENTRIES", 3 * 1000**2)
+    np.savetxt(tmp_path / "x.csv", np.random.default_rng(0).normal(size=(7000, 3)), delimiter=",")
+    words = ["hsic", str(tmp_path / "x.csv"), "--no-header", "--joint", "x1,x2,x3", "--permutations", "5", "--dry-run"]
+    assert run(words) == 4
+    (memory,) = re.findall(r"^hint: (--memory \d+GB) allows them; or ", capsys.readouterr().err, re.MULTILINE)
+    assert run([*words, *memory.split()]) == 0
+    monkeypatch.setattr(engine, "machine_bytes", lambda: 1e9)
+    assert run(words) == 4
+    assert "hint: test the pairs with --pairwise" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kernel", ["linear", "polynomial(3)", "delta"])

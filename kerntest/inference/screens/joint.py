@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.engines.engine import allowed_bytes
+from kerntest.engines.engine import allowed_bytes, memory_to_hold
 from kerntest.engines.plan import added, count_wanted
 from kerntest.errors import UndecidedError, either, option, shown_argument, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
@@ -130,7 +130,7 @@ def hsic_joint(
     DataError
         If the table cannot be read, or a group has nothing to test.
     UndecidedError
-        If the kernel matrices of all groups would take more than 1 GB.
+        If the kernel matrices of all groups would take more than 1 GB, or two thirds of what `compute_on` allows.
 
     Notes
     -----
@@ -151,10 +151,12 @@ def hsic_joint(
     n, d = shared.n, len(variables)
     most = math.isqrt(allowed_bytes(8 * LARGEST_ENTRIES) // (8 * d))
     if n > most:
+        memory = memory_to_hold(8 * d * n**2)
+        allowed = memory and either(option("memory", memory), f"`with compute_on({option('memory', memory)})`")
         raise UndecidedError(
             f"the joint test of {d} groups holds {d} whole matrices: {n:,} rows are more than {most:,}",
-            hint=f"test the pairs with {either('--pairwise', 'hsic_pairs')}, which has no such limit, or a random part, by "
-            f"{option('sample', most)}",
+            hint=f"{f'{allowed} allows them; or ' if allowed else ''}test the pairs with {either('--pairwise', 'hsic_pairs')}, which "
+            f"has no such limit, or a random part, by {option('sample', most)}",
             code="undecided.memory",
         )
     families = [shared.kernel(variable) for variable in variables]
