@@ -283,7 +283,8 @@ def hsic_test(
                 statistic=statistic,
                 whole=test.dense,
                 cosets=test.cosets,
-                shifted=test.circle // test.stride,
+                circle=test.circle,
+                stride=test.stride,
             )
         ],
     )

@@ -94,12 +94,14 @@ def step_of_test(
     several: bool = False,
     cosets: int = 1,
     whole: int | None = None,
-    shifted: int = 0,
+    circle: int = 0,
+    stride: int = 1,
 ) -> Step:
     """Return what a test of some pairs of kernels takes, whose rows may lie in blocks of a design, or in blocks anew.
 
     Of a design `several` rows may be of one unit. Random permutations of two variables hold matrices of `whole` rows; of
-    none where clusters are shifted on circles, in so many `cosets`. Of one order `shifted` shifts are relabellings, if not all.
+    none where clusters are shifted on circles, in so many `cosets`. So many rows are shifted on a `circle`, if not the
+    usual, and shifts by a `stride` are relabellings.
     """
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
     first, second = len(sides[0][1]), len(sides[-1][1]) if paired else 1
@@ -158,7 +160,7 @@ def step_of_test(
         what = f"{counted} in tiles, summed over blocks of rows, under {permutations:,} permutations of these"
         what += f", in {cosets:,} random orders" if cosets > 1 else ""
         return _blocks(what, *sides[0], permutations, designed=designed, several=several, cosets=cosets)
-    return _shifts(counted, sides, permutations, pairs, shifted or shifts.circle_length(n))
+    return _shifts(counted, sides, permutations, pairs, circle=circle or shifts.circle_length(n), stride=stride)
 
 
 def work_of_factor(rank: float, kernel: Kernel, points: Points) -> dict[str, float]:
@@ -251,16 +253,18 @@ def _blocks(
     return Step(what, held, low, high, partial(held, end=0))
 
 
-def _shifts(counted: str, sides: Sequence[Side], permutations: int, pairs: Sequence[Pair], shifted: int) -> Step:
-    """Return the sums of pairs of matrices over all shifts, so many of which are relabellings, as `TwoVariables` goes."""
-    n, single = len(sides[0][0]), len(pairs) == 1
+def _shifts(
+    counted: str, sides: Sequence[Side], permutations: int, pairs: Sequence[Pair], *, circle: int, stride: int
+) -> Step:
+    """Return the sums of pairs of matrices over all shifts, of which those by a stride are relabellings, as `TwoVariables` goes."""
+    n, single, shifted = len(sides[0][0]), len(pairs) == 1, circle // stride
     orders = shifts.orders_needed(permutations, shifted)
     known = [_ranks(*side, single=single) for side in sides]
     finite = (
         [{place: ends[end] for place, ends in some.items() if ends[end] <= factor.MOST_OF_SUM * n} for some in known]
         for end in (0, 1)
     )
-    (low, *helds, _), (high, other, lined) = (_by_shifts(sides, pairs, orders, ranks) for ranks in finite)
+    (low, *helds, _), (high, other, lined) = (_by_shifts(sides, pairs, orders, circle, ranks) for ranks in finite)
     helds.append(other)
     way = "a block of lags at a time" if lined else "as products of few columns"
     what = f"{counted} {way}, under {orders * shifted:,} cyclic relabellings"
@@ -281,11 +285,10 @@ def _ranks(points: Points, kernels: Sequence[Kernel], *, single: bool) -> dict[i
 
 
 def _by_shifts(
-    sides: Sequence[Side], pairs: Sequence[Pair], orders: int, ranks: Sequence[dict[int, float]]
+    sides: Sequence[Side], pairs: Sequence[Pair], orders: int, circle: int, ranks: Sequence[dict[int, float]]
 ) -> tuple[Work, Callable[[int], float], bool]:
     """Return the work of all shifts, and the bytes, where matrices are products of so many columns; and whether any goes by lines."""
     n = len(sides[0][0])
-    circle = shifts.circle_length(n)
     needed = {(f, g): NEEDED * ranks[0][f] * ranks[1][g] for f, g in pairs if f in ranks[0] and g in ranks[1]}
     correlated = shifts.correlated_pairs(n, ranks, pairs, needed)
     lined = [pair for pair in pairs if pair not in correlated]

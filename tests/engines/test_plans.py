@@ -302,6 +302,17 @@ def test_transforms_of_large_prime_factors_take_longer():
     assert transform_work(4000) == pytest.approx(1.1, abs=0.01)
     # 27,170 = 2 * 5 * 11 * 13 * 19; 10 * 2^12 is longer.
     assert transform_work(27_170) > 1.7 * transform_work(40_960)
+    # 17,520 = 240 * 73 and 17,519, which is prime, took 2.2 and 8.2 times as long as 17,496 = 2^3 * 3^7.
+    assert transform_work(17_520) == pytest.approx(2.3 * transform_work(17_496), rel=0.1)
+    assert transform_work(17_519) > 7 * transform_work(17_496)
+
+
+def test_series_are_shifted_on_a_circle_of_all_of_their_rows(counted):
+    """Others leave rows aside until a transform is fast, here three of 1,004 = 4 * 251."""
+    assert circle_length(1004) == 1001
+    kernels = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)"}
+    taken = counted("fft", lambda: kerntest.hsic_test(normal(1004, 3), normal(1004, 3, 1), time_series=True, **kernels))
+    assert certain(taken) == pytest.approx(transform_work(1004) * 2 * 1004**2 / 2)
 
 
 def test_pairs_on_single_columns_are_correlations_of_factors(counted):

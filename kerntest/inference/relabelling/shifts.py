@@ -54,6 +54,8 @@ Pass: TypeAlias = tuple[Block, range]
 # pocketfft has fast code for factors up to 5 and tolerable code up to 19 (measured: below 4.5 ns an entry, against 2.4
 # for powers of 2, 3 and 5 and 10 to 25 beyond). Small circles are fast enough whatever their factors.
 LARGEST_FACTOR = 19
+# Of large factors transforms take so many times as much more, by others of lengths that it is fast at (Bluestein).
+BY_LONGER = 8.0
 SMALL_CIRCLE = 512
 # Transforms of B held at once (32 MB): orders beyond that are done in further passes.
 HELD_ENTRIES = 2**22
@@ -79,24 +81,25 @@ def circle_length(n: int) -> int:
 
 
 def is_smooth(number: int) -> bool:
-    """Say whether the Fourier transform is fast at a length."""
-    return math.prod(_factors(number)) == number
+    """Say whether the Fourier transform is fast at a length: whether there is tolerable code for its prime factors."""
+    return max(_factors(number), default=1) <= LARGEST_FACTOR
 
 
 def _factors(number: int) -> list[int]:
-    """Return the prime factors that there is tolerable code for."""
-    found = []
-    for prime in (2, 3, 5, 7, 11, 13, 17, LARGEST_FACTOR):
+    """Return the prime factors."""
+    found, prime = list[int](), 2
+    while prime * prime <= number:
         while number % prime == 0:
             number //= prime
             found.append(prime)
-    return found
+        prime += 1
+    return [*found, number] if number > 1 else found
 
 
 def transform_work(circle: int) -> float:
     """Return what an entry of transforms of such a length takes, in units of one of 4,000 entries (measured)."""
-    slow = sum(prime for prime in _factors(circle) if prime > 5)
-    return (math.log2(circle) - 1.0 + slow / 4.0) / 10.0
+    fast, slow = math.log2(circle) - 1.0, sum(prime for prime in _factors(circle) if prime > 5)
+    return (fast + min(slow / 4.0, BY_LONGER * fast)) / 10.0
 
 
 def orders_needed(relabellings: int, circle: int) -> int:
