@@ -104,10 +104,16 @@ class Value(AnyParamType):
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete.casefold())]
 
 
-def one_of(*words: str) -> Value:
-    """Return the type of one word of a few, in any case; its name stands for the values in the help."""
+def one_of(*words: str, **short: str) -> Value:
+    """Return the type of one word of a few, in any case, or short for one; its name stands for the values in the help."""
     either = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-    return Value("name", either, lambda text: words[words.index(str(text).casefold())], "usage.choice", words=words)
+    return Value(
+        "name",
+        either,
+        lambda text: words[words.index(short.get(word := str(text).casefold(), word))],
+        "usage.choice",
+        words=words,
+    )
 
 
 def quantity(name: str, read: Callable[[str], float], holds: Callable[[float], bool], form: str) -> Value:
@@ -419,7 +425,7 @@ format_options = stacked(
     _output(
         "--format",
         "output_format",
-        type=one_of("table", "json", "jsonl", "csv", "markdown", "html", "parquet"),
+        type=one_of("table", "json", "jsonl", "csv", "markdown", "html", "parquet", md="markdown"),
         # Read before --json, wherever that stands.
         is_eager=True,
         help="table, markdown or html for people, json for programs, jsonl: one JSON object a line, csv or parquet: a header "

@@ -226,9 +226,12 @@ def stray_problem(
     hint = f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table)
     if not comment and total - n_numbers == 1 and first_row(column, levels) == 0 and table.format == "csv":
         hint = "if that line belongs to the header, as one of units does, take it out; "
-    said = f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)"
-    hint += f"correct it, {_or_text(column)}"
-    return value_problem(column, table, first_row(column, levels), said, hint=hint, kind=form.kind)
+    row = first_row(column, levels)
+    zero = form.kind == "number" and forms.has_leading_zero(column.levels[column.values[row]])
+    said = f"which {'has a leading zero and ' if zero else ''}is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)"
+    # Codes such as 007 are no mistakes.
+    hint += _or_text(column).removeprefix("or ") if zero else f"correct it, {_or_text(column)}"
+    return value_problem(column, table, row, said, hint=hint, kind=form.kind)
 
 
 def _or_text(column: Column) -> str:

@@ -52,7 +52,7 @@ _MARKED = {
 }
 # A value that is typed as a number with commas in it.
 has_comma = re.compile(r"[ \t]*[+-]?\d+(?:,\d+)+(?:\.\d*)?[ \t]*", re.ASCII).fullmatch
-_LEADING_ZERO = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII)
+has_leading_zero = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII).match
 _PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
 _PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
 _CLOCK = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?(?:[ ]?([AaPp])\.?[Mm]\.?)?"
@@ -146,7 +146,7 @@ def undressed(text: str) -> Dressed | None:
 
 def is_number(text: str) -> bool:
     """Say whether a value is typed as a number; ``001`` and ``0x1f`` are names and not numbers."""
-    return _NUMBER.fullmatch(text) is not None and _LEADING_ZERO.match(text) is None
+    return _NUMBER.fullmatch(text) is not None and has_leading_zero(text) is None
 
 
 def marked_number(text: str, mark: str) -> float | None:

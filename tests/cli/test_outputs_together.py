@@ -222,6 +222,11 @@ def test_outputs_that_contradict_their_names_or_each_other_are_refused(shell, fo
     assert names(folder) == before
 
 
+def test_md_is_short_for_markdown(shell):
+    assert shell(f"{MMD} --format md").out.splitlines()[0] == shell(f"{MMD} --format markdown").out.splitlines()[0]
+    assert shell(f"{MMD} --format MD").out.startswith("## ")
+
+
 def test_a_dash_is_the_standard_output(folder):
     def written(words):
         with Path(os.devnull).open("r+b") as null, (folder / "out").open("w+b") as out, streams(null, out, null):

@@ -396,7 +396,9 @@ def test_hints_say_what_to_do(csv, refused):
     assert refused(csv("a\n1\n".encode("utf-16")), "UTF-16", "data.not_utf8").hint == "encoding='utf-16' reads it"
     hint = refused(csv(f"c\n{NUMBERS}x\n"), "holds 'x'", "data.not_a_number").hint
     assert hint.startswith("na='x' reads it as missing; correct it")
-    assert "na=" not in refused(csv(f"c\n{NUMBERS}007\n"), "holds '007'", "data.not_a_number").hint
+    zero = refused(csv(f"c\n{NUMBERS * 3}007\n"), "holds '007'", "data.not_a_number")
+    assert "which has a leading zero and is not a number (" in zero.message
+    assert zero.hint == "treat the column as text with categorical='c', or leave it out with exclude='c'"
 
 
 def test_few_numbers_raise_no_doubt(csv):

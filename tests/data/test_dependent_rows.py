@@ -6,6 +6,7 @@ import pytest
 from scipy import signal
 
 from kerntest import (
+    hsic_joint,
     hsic_pairs,
     hsic_select,
     hsic_test,
@@ -135,6 +136,8 @@ def test_every_command_tells_cases():
     assert not hsic_test(table, x_columns="wage", y_columns="hours", cluster="person").warnings
     (text,) = [text for text in hsic_pairs(table, exclude="year").warnings if told in text]
     assert "hsic_test with x_columns='wage', y_columns='hours', cluster='person'" in text
+    (text,) = [text for text in hsic_joint(table, ["wage", "hours"]).warnings if told in text]
+    assert "hsic_test with x_columns='wage', y_columns='hours', cluster='person' relabels them together" in text
     (text,) = [text for text in train_ridge(table, "wage").warnings if told in text]
     assert "it is learned from, so that scores are of cases that the model knows: cluster='person'" in text
     (text,) = [text for text in train_ridge(table, "wage", exclude="person").warnings if told in text]

@@ -97,6 +97,11 @@ def test_one_common_row_one_common_value_and_a_text_that_identifies_the_rows_of_
         assert pair_of(found, x, y).note is None
 
 
+def test_texts_that_are_all_different_are_told_to_be_so():
+    frame = frame_of(8, "ab").assign(name=list("qwertzui"))
+    assert pair_of(hsic_pairs(frame, permutations=50), "a", "name").note == "all values of 'name' are different"
+
+
 def test_a_statistic_that_no_relabelling_changes_has_no_p_value():
     found = hsic_pairs(frame_of(columns="abc"), bandwidth=1e-9, permutations=50)
     for pair in found.pairs:

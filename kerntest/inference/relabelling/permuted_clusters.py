@@ -255,7 +255,8 @@ class ClusteredVariables(TwoVariables):
         if different * self.options.alpha >= 1.0:
             return
         hint = "more clusters would"
-        if self._constant is None:
+        # Of clusters of several sizes fewer change places.
+        if moved.relabellings < (every := orders_of(len(self._sizes))) and every * self.options.alpha >= 1.0:
             hint += ", or clusters of one size, or a side that is constant within them"
         told = (
             f"{counted(different, 'relabelling')} of clusters cannot give a p-value below {1.0 / different:.2g}, and "

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.diagnostics.dependent_rows import pair_warnings
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import allowed_bytes, memory_to_hold
 from kerntest.engines.plan import added, count_wanted
@@ -182,6 +183,21 @@ def hsic_joint(
     complete = are_all(orders_of(n) ** (d - 1), permutations)
     words = ALL_PERMUTATIONS if complete else "random permutations"
     in_pairs = screen(sides, every_two, replace(options, estimator="unbiased", permutations=1), shared.engine)
+    pairs = tuple(
+        GroupPair(
+            *(named[a], named[b], one["hsic_unbiased"], one["effect_size"]),
+            1.0 if one["p_value"] is None else one["p_value"],
+        )
+        for (a, b), (one, _) in zip(every_two, in_pairs, strict=True)
+    )
+    # Columns that depend on each other may do so because rows are of few cases, or follow one another.
+    dependent = [
+        pair
+        for (a, b), one in zip(every_two, pairs, strict=True)
+        if max(one.p_value, judged.p_value) <= alpha
+        for pair in product(names[a], names[b])
+    ]
+    tested = [shared.table[name] for group in names for name in group if name in shared.table.names]
     return JointResult(
         schema="kerntest.hsic.joint/1",
         statistic=observed,
@@ -194,15 +210,12 @@ def hsic_joint(
         kernel="; ".join(str(one) for one in kernels),
         columns=tuple(name for group in names for name in group),
         groups=tuple(JointGroup(group, str(one)) for group, one in zip(names, kernels, strict=True)),
-        pairs=tuple(
-            GroupPair(
-                *(named[a], named[b], one["hsic_unbiased"], one["effect_size"]),
-                1.0 if one["p_value"] is None else one["p_value"],
-            )
-            for (a, b), (one, _) in zip(every_two, in_pairs, strict=True)
-        ),
+        pairs=pairs,
         null=permutation_null(judged, len(values), permutations, resampling=f"{words} of whole groups"),
-        **shared.told(*relabelling_warning(judged.p_value, len(values), alpha, MORE_ROWS if complete else MORE)),
+        **shared.told(
+            *relabelling_warning(judged.p_value, len(values), alpha, MORE_ROWS if complete else MORE),
+            *pair_warnings(dependent, tested, shared.table),
+        ),
     )
 
 

@@ -372,8 +372,7 @@ class _Pairs(Screen):
             if measured:
                 known |= {"kernel_x": str(sides[a][1]), "kernel_y": str(sides[b][1])}
                 # What no relabelling changes is rounding.
-                unchanged = {"note": "no pairing of the rows changes the statistic"}
-                known |= unchanged if measured["p_value"] is None else measured
+                known |= {"note": _unchanged(taken[a], taken[b])} if measured["p_value"] is None else measured
             yield PairEffect(taken[a].name, taken[b].name, n, **known), scores
         progress(1, 1)
 
@@ -398,6 +397,14 @@ def _untestable(column: Column, n: int) -> str | None:
     if column.values.min() == column.values.max():
         return f"{column.name!r} has one value in the rows without missing values"
     return reason_to_leave_out(column)
+
+
+def _unchanged(*columns: Column) -> str:
+    """Return why no pairing of the rows of two columns changes the statistic."""
+    of_one_row = (one for one in columns if one.is_category and len(np.unique(one.values)) == len(one.values))
+    if (column := next(of_one_row, None)) is not None:
+        return f"all values of {column.name!r} are different"
+    return "no pairing of the rows changes the statistic"
 
 
 def _corrected(tested: Sequence[Tested], correction: Correction, alpha: float) -> tuple[PairEffect, ...]:
