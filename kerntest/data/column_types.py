@@ -227,8 +227,9 @@ def stray_problem(
     if not comment and total - n_numbers == 1 and first_row(column, levels) == 0 and table.format == "csv":
         hint = "if that line belongs to the header, as one of units does, take it out; "
     row = first_row(column, levels)
-    zero = form.kind == "number" and forms.has_leading_zero(column.levels[column.values[row]])
-    said = f"which {'has a leading zero and ' if zero else ''}is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)"
+    zero = form.kind == "number" and forms.has_leading_zero(column.levels[column.values[row]]) is not None
+    said = f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)"
+    said += ": it has a leading zero" * zero
     # Codes such as 007 are no mistakes.
     hint += _or_text(column).removeprefix("or ") if zero else f"correct it, {_or_text(column)}"
     return value_problem(column, table, row, said, hint=hint, kind=form.kind)
