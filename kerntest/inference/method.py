@@ -15,13 +15,14 @@ from kerntest.errors import UndecidedError, UsageError, one_of, option
 from kerntest.kernels.base import Kernel
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import MOST_WORK
-from kerntest.report.summaries.words import beyond_bound, told_of_work
+from kerntest.report.summaries.words import beyond_bound, of_tests, told_of_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Groups, Method, Reading
+    from kerntest.inference.work_of_tests import Step
 
     Kernels: TypeAlias = Sequence[Kernel | str]
 
@@ -52,11 +53,13 @@ class OneOfTests(NamedTuple):
     rows: int
     # The work of all by that of this one; 0 where another one has told the plan.
     times: float
+    # What is made exactly beside them.
+    beside: Sequence[Step] = ()
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a test is made, as far as its options tell; `work` is that of a pair of rows, without columns.
+    """How a test is made, as far as its options tell; `work` is that of a pair of rows, without columns, of one of so many `tests`.
 
     `sides` have kernels: one of them where the other is the label of a table. `needs_matrices` names options that are given
     and have no form by features.
@@ -67,6 +70,7 @@ class Way:
     work: float
     needs_matrices: Sequence[str]
     definite: bool
+    tests: int = 1
 
     @classmethod
     def of(
@@ -136,9 +140,9 @@ class Way:
         n, columns = (sum(rows), groups.tables[:1]) if self.sides == 1 else (rows[0], groups.tables)
         if self.method != "auto" or not self.definite or (self.sides == 1 and min(rows) < FEWEST_IN_BLOCKS):
             return ()
-        work = float(n) ** 2 * (self.work + OF_A_COLUMN * sum(len(one.names) for one in columns))
+        work = float(n) ** 2 * (self.work + OF_A_COLUMN * sum(len(one.names) for one in columns)) * self.tests
         if work > MOST_WORK and not self.needs_matrices:
-            return (told_of_work(n, work / MOST_WORK, option("method", "exact")),)
+            return (told_of_work(n, work / MOST_WORK, option("method", "exact"), tests=self.tests),)
         if work > PATIENCE * MOST_WORK:
             # Of each of the tables.
             few = int(float(f"{math.sqrt(MOST_WORK / work) * n * self.sides / 2:.1g}"))
@@ -146,7 +150,7 @@ class Way:
             if option("time-series", True) in self.needs_matrices:
                 part = f"{option('where')} takes a stretch of some {few:,} rows, by a column of the time"
             raise UndecidedError(
-                f"the exact test of {n:,} rows is {beyond_bound(work / MOST_WORK)}, and "
+                f"the exact test of {n:,} rows{of_tests(self.tests)} is {beyond_bound(work / MOST_WORK)}, and "
                 f"{self.needs_matrices[0]} has no other",
                 hint=f"{part}; {option('method', 'exact')} insists",
                 code="undecided.work",

@@ -26,6 +26,7 @@ from kerntest.engines.plan import added, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, option
 from kerntest.inference import exact
 from kerntest.inference.features.inputs import Input, open_input
+from kerntest.inference.method import OneOfTests
 from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import Variable, matched
 from kerntest.inference.work_of_tests import piece_bytes
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from kerntest.data.missing import Fillings, MissingPolicy
     from kerntest.data.table import Kind, Piece
     from kerntest.engines.engine import Progress
-    from kerntest.inference.method import OneOfTests
     from kerntest.inference.sides import Options, Reading, Scale
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
@@ -368,19 +368,20 @@ class Survey(exact.RunOfTest):
         what, hint = "the sums of features take", f"fewer {option('features')} take less"
         self.engine = fitting(self.engine, need, what=what, hint=hint)
         told = f"{step}, in {counted(len(self._before), 'piece')} read {passes} times"
-        rows, times = sum(self.n), 1.0
+        among = self._among or OneOfTests(1, sum(self.n), 1.0)
         if self._among is not None:
-            tests, rows, times = self._among
-            told = f"{counted(tests, 'pair')} by features, each of about {told}"
+            told = f"{counted(among.tests, 'pair')} by features, each of about {told}"
+        rows, times, beside = among.rows, among.times, among.beside
+        threads = self.engine.threads
         if times:
             tell(
                 self._command,
                 rows,
                 columns,
-                steps=(told, *self.why),
-                memory=(need(self.engine.threads),) * 2,
-                work=added(units, after[0], times=times),
-                most=added(units, after[-1], times=times),
+                steps=(told, *self.why, *(one.what for one in beside)),
+                memory=(max(need(threads), *(one.held(threads) for one in beside), 0.0),) * 2,
+                work=added(added(units, after[0], times=times), *(one.work for one in beside)),
+                most=added(added(units, after[-1], times=times), *(one.most for one in beside)),
                 engine=self.engine,
                 method="features",
                 besides=(times * passes - 1) * (time.process_time() - self._began) / self._at_once,

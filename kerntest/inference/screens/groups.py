@@ -147,7 +147,9 @@ def _compared(
     # So many that two relabellings as extreme as the observed one, it among them, leave the corrected p-value at alpha.
     enough = math.ceil(2 * len(pairs) / options.alpha * (1.0 - 1e-12))
     own = replace(options, permutations=max(options.permutations, enough))
-    each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads), tests=len(pairs))
+    # All pairs together are at most the work of one test.
+    way = replace(comparison.way, tests=len(pairs))
+    each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads), tests=len(pairs), way=way)
     all_groups = (
         None
         if samples.pooled is None or comparison.reading.apart
@@ -167,31 +169,43 @@ def _compared(
             if all(one.get(name) == why for one in left_out)
         }
         warnings = (*warnings, *told_of_left_out(in_all))
-    rows, sizes = sum(table.n_rows for table in samples.tables), [table.n_rows for table in samples.tables]
-    if count_wanted(rows):
-        steps = [] if all_groups is None else [all_groups.step()]
-        if tests := [step for one in ready if isinstance(one, Compared) for step in each.steps(one)]:
-            steps.append(_as_one(f"{counted(len(pairs), 'pair')}, each under {own.permutations:,} relabellings", tests))
-        if steps:
-            run.announce("mmd", rows, len(samples.tables[0].names), steps)
-        each.run.engine = run.engine
-    work = [float(rows) ** 2] * (all_groups is not None) + [float(sizes[a] + sizes[b]) ** 2 for a, b in pairs]
-    parts = iter(_parts(comparison.progress, work))
+    rows, totals = (
+        sum(table.n_rows for table in samples.tables),
+        [samples.tables[a].n_rows + samples.tables[b].n_rows for a, b in pairs],
+    )
+    # By features first: the first of them that can be tested tells the plan of all.
+    order = sorted(range(len(pairs)), key=lambda place: not isinstance(ready[place], ByFeatures))
+    featured = [totals[place] for place in order if isinstance(ready[place], ByFeatures)]
+    beside = _exact_steps(each, ready, all_groups) if count_wanted(rows) else []
+    if beside and not featured:
+        run.announce("mmd", rows, len(samples.tables[0].names), beside)
+    each.run.engine = run.engine
+    work = [float(totals[place]) ** 2 for place in order] + [float(rows) ** 2] * (all_groups is not None)
+    parts, planned = iter(_parts(comparison.progress, work)), False
+    made = dict[int, tuple[SamplePair, two_sample_record.TwoSampleResult | None]]()
+    for place in order:
+        among = OneOfTests(len(featured), rows, 0.0 if planned else sum(featured) / totals[place], beside)
+        a, b = pairs[place]
+        names, counts = [samples.names[a], samples.names[b]], [samples.tables[a].n_rows, samples.tables[b].n_rows]
+        made[place] = _tested(replace(each, progress=next(parts), among=among), names, counts, ready[place])
+        planned = planned or (isinstance(ready[place], ByFeatures) and made[place][1] is not None)
     together = None if all_groups is None else all_groups.judged(next(parts))
-    totals = [sizes[a] + sizes[b] for a, b in pairs]
-    featured = [total for total, one in zip(totals, ready, strict=True) if isinstance(one, ByFeatures)]
-    tested, planned = list[tuple[SamplePair, two_sample_record.TwoSampleResult | None]](), False
-    for pair, total, one in zip(pairs, totals, ready, strict=True):
-        # By features the first pair that can be tested tells the plan of all.
-        among = OneOfTests(len(featured), rows, 0.0 if planned else sum(featured) / total)
-        names, counts = [samples.names[place] for place in pair], [sizes[place] for place in pair]
-        tested.append(_tested(replace(each, progress=next(parts), among=among), names, counts, one))
-        planned = planned or (isinstance(one, ByFeatures) and tested[-1][1] is not None)
+    tested = [made[place] for place in range(len(pairs))]
     errors = [one for one in ready if isinstance(one, KerntestError)]
     result = _result(comparison, samples, read, tested, together=together, warnings=warnings, errors=errors)
     if comparison.files is not None:
         comparison.files.write(dict, lambda: groups_figure(result))
     return result
+
+
+def _exact_steps(
+    each: Comparison, ready: Sequence[Compared | ByFeatures | KerntestError], all_groups: _AllGroups | None
+) -> list[Step]:
+    """Return the steps of the pairs that are tested exactly, as one, and of the test of all groups."""
+    exact = [one for one in ready if isinstance(one, Compared)]
+    told = f"{counted(len(exact), 'pair')}, each under {each.options.permutations:,} relabellings"
+    tests = [step for one in exact for step in each.steps(one)]
+    return ([] if all_groups is None else [all_groups.step()]) + ([_as_one(told, tests)] if tests else [])
 
 
 def _prepared(each: Comparison, x: Table, y: Table) -> Compared | ByFeatures | KerntestError:

@@ -290,9 +290,15 @@ def plan_notes(plan: Plan) -> list[str]:
     return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
 
 
-def told_of_work(rows: int, times: float, insisting: str) -> str:
+def told_of_work(rows: int, times: float, insisting: str, tests: int = 1) -> str:
     """Return why features were taken for so many times the work that is done unasked, and which option insists on kernel matrices."""
-    return f"features stand for the kernel matrices of {rows:,} rows, which are {beyond_bound(times)}; {insisting} insists on these"
+    matrices = f"features stand for the kernel matrices of {rows:,} rows{of_tests(tests)}"
+    return f"{matrices}, which are {beyond_bound(times)}; {insisting} insists on these"
+
+
+def of_tests(tests: int) -> str:
+    """Return of how many tests one is, where it is one of several like it."""
+    return f", in each of {tests:,} pairs" if tests > 1 else ""
 
 
 def beyond_bound(times: float) -> str:
