@@ -450,7 +450,9 @@ class CentreRidge:
             return np.asarray(projection.T @ inner - total * np.outer(mean, mean @ g) + lambda_ * g)
 
         rng = np.random.default_rng((seed, STREAM))
-        some = np.sort(rng.choice(n, min(n, ROWS_PER_CENTRE * centres), replace=False))
+        # Products of features take less than the steps that fewer rows would leave, but where these are made elsewhere.
+        count = n if engine.name == "local" else min(n, ROWS_PER_CENTRE * centres)
+        some = np.sort(rng.choice(n, count, replace=False))
         roots = np.sqrt(weights / weights[some].sum())
 
         def squares(rows: NDArray[np.intp]) -> Array:
