@@ -60,6 +60,8 @@ CALLS, CALLS_STACKED, CALLS_OF_FIT = (3e3, 2e4), 200.0, 0.3
 STACKED_ROWS = 60
 # Passes of Lanczos over a matrix, in columns of a vector each; and steps of conjugate gradients.
 PASSES, STEPS = (10.0, 40.0), (10.0, 60.0)
+# Of steps that all rows have preconditioned, with a first pass and a last, and the products of their features.
+FEW_STEPS, OF_ALL_ROWS = (4.0, 6.0), 1.6
 # Cubes of an eigendecomposition of a large matrix in units of one of few rows, and what little ones take beside.
 LARGE_SPECTRUM, SMALL_ROWS = 0.35, 100.0
 # Steps over the entries of a matrix that an eigendecomposition is judged by, for each lambda; arrays of features at once.
@@ -295,7 +297,10 @@ def cost_of_ridge(
         told: Any = {"lambdas": lambdas, "chosen_on": chosen_on, "direct": direct, "held": 0.0, "left_out": left_out}
         chosen = added(cost_of_ridge(kernels, some, features=None, **told).work[0], {"spectrum": 2.0 * size**3})
         once = added(of_values(kernels[0], points), {"product": 4.0}, times=n * size)
-        low, high = (added(chosen, added(once, times=times)) for times in STEPS)
+        # Preconditioned by the products of the features of all rows they are few.
+        here = CURRENT.get().engine.name == "local"
+        chosen = added(chosen, {"product": OF_ALL_ROWS * size**2 * n if here else 0.0})
+        low, high = (added(chosen, added(once, times=times)) for times in (FEW_STEPS if here else STEPS))
         least = DENSE_BYTES * chosen_on**2 * max(min(CURRENT.get().engine.threads, len(kernels)), 1)
         return _cost("features", step, low, high, least, least + DENSE_BYTES * size**2)
     for kernel in kernels:

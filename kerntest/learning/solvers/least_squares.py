@@ -35,7 +35,7 @@ from kerntest.matrices.factor import as_points, kernel_factor, make_features
 from kerntest.matrices.matrix import matrix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -71,8 +71,11 @@ PROBED_ROWS, REACHES = 50, (0.7, 1.5, 3.0)
 BLOCK = 2**19
 # Steps at most, and the relative residual to stop at.
 STEPS, TOLERANCE = 300, 1e-7
-# The preconditioner sees so many rows for each centre, if there are so many.
-ROWS_PER_CENTRE = 10
+# The preconditioner sees so many rows for each centre, if there are so many: all, whose products of features take less than the
+# steps that fewer rows would leave, but where these are made elsewhere.
+ROWS_PER_CENTRE, ELSEWHERE = math.inf, 10
+# Which share of the way that takes.
+BEFORE_STEPS = 0.7
 # Random signs that the trace of the hat matrix is estimated with.
 PROBES = 16
 STREAM = 5
@@ -450,9 +453,8 @@ class CentreRidge:
             return np.asarray(projection.T @ inner - total * np.outer(mean, mean @ g) + lambda_ * g)
 
         rng = np.random.default_rng((seed, STREAM))
-        # Products of features take less than the steps that fewer rows would leave, but where these are made elsewhere.
-        count = n if engine.name == "local" else min(n, ROWS_PER_CENTRE * centres)
-        some = np.sort(rng.choice(n, count, replace=False))
+        count = min(n, (ROWS_PER_CENTRE if engine.name == "local" else ELSEWHERE) * centres)
+        some = np.sort(rng.choice(n, int(count), replace=False))
         roots = np.sqrt(weights / weights[some].sum())
 
         def squares(rows: NDArray[np.intp]) -> Array:
@@ -461,7 +463,14 @@ class CentreRidge:
             return np.asarray(Z.T @ Z)
 
         # Not sent anywhere: the products may be larger than what they are made of.
-        moments = np.asarray(sum(engine.here.map(squares, np.split(some, range(step, len(some), step)))))
+        parts = np.split(some, range(step, len(some), step))
+
+        def told(found: Iterable[Array]) -> Iterator[Array]:
+            for done, one in enumerate(found, 1):
+                advanced(BEFORE_STEPS * done / len(parts))
+                yield one
+
+        moments = np.asarray(sum(told(engine.here.map(squares, parts))))
         values, vectors = np.linalg.eigh(total * (moments[:-1, :-1] - np.outer(moments[-1, :-1], moments[-1, :-1])))
         values = np.maximum(values, 0.0)
 
@@ -470,7 +479,9 @@ class CentreRidge:
 
         probes = rng.choice([-1.0, 1.0], size=(len(mean), PROBES))
         right = np.column_stack([first[:, :-1], probes])
-        solved, self.steps, self.converged = conjugate_gradients(apply, precondition, right, advanced)
+        solved, self.steps, self.converged = conjugate_gradients(
+            apply, precondition, right, lambda share: advanced(BEFORE_STEPS + (1.0 - BEFORE_STEPS) * share)
+        )
         self.weights = solved[:, : targets.shape[1]]
         coefficients = projection @ self.weights
         fitted = np.concatenate(list(engine.map(lambda rows: block(rows) @ coefficients, every)))
