@@ -31,7 +31,6 @@ Statistic: TypeAlias = Literal["hsic", "coco", "kcc", "kmi"]
 
 # Random permutations work on whole matrices: so many entries of all of them together (1 GB).
 DENSE_ENTRIES = 2**27
-ABOUT_COLUMNS = "test fewer columns, or a part of the rows"
 
 
 class TwoSampleAnalysis(NamedTuple):

@@ -14,8 +14,8 @@ from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics.dependent_rows import counters
 from kerntest.engines.engine import one_blas_thread
 from kerntest.engines.plan import count_wanted, taken_by_rows, tell
-from kerntest.errors import UsageError, either
-from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
+from kerntest.errors import UsageError, either, option
+from kerntest.inference.exact import RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
 from kerntest.inference.nulls.approximations import moments_p_value
 from kerntest.inference.nulls.moments import CentredKernel, low_rank_invariants, permutation_moments
@@ -135,7 +135,10 @@ class Screen(RunOfTest):
             work=work,
             most=most,
             engine=self.engine,
-            refusal=(f"this test of {self.n:,} rows takes", ABOUT_COLUMNS),
+            refusal=(
+                f"this test of {self.n:,} rows takes",
+                f"test fewer columns, or {option('sample', 5000)} of the rows",
+            ),
         )
 
     def told(self, *more: str, used: int | None = None) -> dict[str, Any]:
