@@ -58,7 +58,7 @@ def two_sample_warnings(facts: Sequence[TableFacts], used: Sequence[str], pairs:
         shares = [in_percent(count / one.rows) for count, one in zip(dropped, facts, strict=True)]
         emptiest = max(x.kinds, key=lambda name: x.missing[name] + y.missing[name])
         yield (
-            f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
+            f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p {f'= {p_value:.2g}' if p_value > 0.0 else '< 1e-300'}): what is "
             f"left may differ for that reason alone; {option('missing', 'indicator')} keeps all rows, and "
             f"{option('exclude', [emptiest])} keeps some of them"
         )

@@ -415,17 +415,16 @@ class TwoSeries(TwoVariables):
         )
 
     def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
-        """Return at which shift any of the pairs sees most, by its deviations over the shifts that stand for independence."""
-        every = relabelled.sums if relabelled.every is None else relabelled.every
-        deviation = np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]
-        z, rounding = (every - judged.mean[:, None]) / deviation, relabelled.tolerances[:, None] / deviation
-        strongest = np.flatnonzero((z + rounding).max(axis=0) >= (z - rounding).max())
+        """Return at which shift the statistic that is told, of the clearest pair, is largest."""
+        every = (relabelled.sums if relabelled.every is None else relabelled.every)[judged.selected]
+        rounding = 2.0 * float(relabelled.tolerances[judged.selected])
+        strongest = np.flatnonzero(every >= every.max() - rounding)
         # A shift by more than half the circle is one in the other direction. Of several the shortest, forwards before
         # backwards.
         signed = min(
             (int(lag if lag <= self.n // 2 else lag - self.n) for lag in strongest), key=lambda lag: (abs(lag), lag < 0)
         )
-        at_strongest = float(self.factor * every[judged.selected, signed])
+        at_strongest = float(self.factor * every[signed])
         return Lags(self.minimum, self.shifts, signed, at_strongest, relabelled.memory)
 
 
