@@ -26,13 +26,14 @@ from kerntest.inference.nulls.permutation import first_of, judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
 from kerntest.inference.sizes.location import ShiftsOfColumns, smallest_shift
-from kerntest.inference.sizes.margins import Asked, Errors, Law, largest_mmd
+from kerntest.inference.sizes.margins import MOST_LEFT_OUT, Asked, Errors, Law, largest_mmd
 from kerntest.inference.statistic import Effect, LabelMatrix, SumsOfGroups, centred_inner
 from kerntest.kernels import elementary
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, nystroem, parse_features
 from kerntest.report.results import two_sample_record
+from kerntest.report.summaries.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -417,9 +418,17 @@ def mmd_by_features(
     landmarks = len(chosen.features.landmarks)
     first = landmarks if len(sample) > landmarks + ERROR_ROWS // 2 else 0
     others = slice(first, first + ERROR_ROWS)
-    errors = two_passes.errors(chosen.features, sample.take(others), chosen.sampled[others])
-    sized = _sized(run.sample, family, blocked[-1], found, options, asked=asked, tests=tests)
-    found = found._replace(warnings=(*two_passes.large_error(f"the {run.features}", errors[1]), *found.warnings))
+    errors, (_, left_out) = (
+        two_passes.errors(one.features, sample.take(others), one.sampled[others]) for one in (chosen, blocked[-1])
+    )
+    sized = _sized(run.sample, family, blocked[-1], found, options, asked=asked, tests=tests, left_out=left_out)
+    warnings = two_passes.large_error(f"the {run.features}", errors[1])
+    if asked.margin is not None and left_out > MOST_LEFT_OUT:
+        unseen = f"the {run.features} features leave out {percent(left_out)} of what the kernel of the margin sees"
+        warnings.append(
+            f"{unseen}: they bound MMD from below alone, and nothing is the same; ask for more {option('features')}"
+        )
+    found = found._replace(warnings=(*warnings, *found.warnings))
     rule = f"{family.rule}, on {len(sample):,} sampled rows" if family.thinning else family.rule
     free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
     numbers = len(sample), free, blocks[0].size, fixed_rows
@@ -447,13 +456,14 @@ def _sized(
     *,
     asked: Asked,
     tests: int,
+    left_out: float,
 ) -> dict[str, Any]:
     """Return how large the difference is under the kernel that effects are measured by, or the shift that would have been found."""
     measure, alpha = measured.features.kernel, options.alpha / tests
     if found.p_value > alpha and not any(one is not None for one in asked):
         return {"smallest_shift": smallest_shift(family, measure, rows, measured.n, options=options, alpha=alpha)}
     effect = measured.effect()
-    law = Law(effect, measured.errors(effect), found.p_value, largest_mmd(measure, rows.points))
+    law = Law(effect, measured.errors(effect), found.p_value, largest_mmd(measure, rows.points), left_out)
     answered = asked.answered(law, measure, ShiftsOfColumns(measure, rows), alpha, measured.n)
     return {"interval": law.interval(effect, measure, alpha)} | answered
 

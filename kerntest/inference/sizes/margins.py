@@ -47,6 +47,8 @@ POWERS = 6
 SYMMETRIC = 1e-6
 # Halvings of an interval that holds a bound.
 HALVINGS = 60
+# What features may leave out of the kernel (Frobenius norm of the centred matrix) where they bound MMD from above.
+MOST_LEFT_OUT = 0.1
 # Below this quantile where distributions are equal, an estimate is unusual: one standard deviation of a normal law.
 USUAL = 0.16
 
@@ -117,7 +119,7 @@ class Asked(NamedTuple):
         if verdict == "undecided":
             told["rows_to_decide"] = law.rows_to_decide(least, alpha, sizes)
         if verdict == "undecided" and lower == 0.0:
-            equal = Law(law.found._replace(unbiased=0.0), law.errors)
+            equal = Law(law.found._replace(unbiased=0.0), law.errors, left_out=law.left_out)
             told["rows_if_equal"] = equal.rows_to_decide(least, alpha, sizes)
         return {"margin": Margin(**told)}
 
@@ -184,17 +186,25 @@ class Law:
 
     <Delta, C Delta> / MMD^2 is taken from the estimates of both, at most the largest eigenvalue of C: that it adds the
     errors of Delta errs on the safe side, where MMD is small. Of a few rows no law of a variance holds: a difference is bounded
-    from below where a test of this p-value finds one, and no MMD is above `most`, the largest that two samples have.
+    from below where a test of this p-value finds one, and no MMD is above `most`, the largest that two samples have. Features
+    see less of MMD than there is: where they have `left_out` much of the kernel, they bound it from below alone.
     """
 
-    def __init__(self, found: Effect, errors: Errors, p_value: float = 0.0, most: float = math.inf) -> None:
+    def __init__(
+        self, found: Effect, errors: Errors, p_value: float = 0.0, most: float = math.inf, left_out: float = 0.0
+    ) -> None:
         self.estimate, self.errors = found.unbiased, errors
-        self.found, self.p_value, self.most = found, p_value, most
+        self.found, self.p_value, self.most, self.left_out = found, p_value, most, left_out
         above = max(found.unbiased, np.finfo(np.float64).tiny)
         unseen, of_unseen = errors.unseen
         # Of rows that are all equal rounding leaves less than nothing.
         self.once = min(max(found.variance, 0.0) / 4.0 / above, errors.largest) + min(unseen / above, of_unseen)
         self.twice = min(errors.twice / above, errors.largest * self.once)
+
+    @property
+    def sees_enough(self) -> bool:
+        """Whether features see so much of the kernel that they bound MMD from above."""
+        return self.left_out <= MOST_LEFT_OUT
 
     def rejects(self, alpha: float) -> bool:
         """Say whether the test finds a difference; one of several is asked at alpha over their number."""
@@ -228,6 +238,8 @@ class Law:
         for _ in range(HALVINGS):
             middle = (below + above) / 2.0
             below, above = (middle, above) if self.quantile(middle, level) < estimate else (below, middle)
+        if level < 0.5 and self.left_out > 0.0:
+            below = below / math.sqrt(1.0 - self.left_out) if self.sees_enough else math.inf
         return min(below, self.most)
 
     def of_more_rows(self, times: float) -> Law:
@@ -238,7 +250,7 @@ class Law:
         found = self.found
         found = found._replace(unbiased=max(found.unbiased, 0.0), variance=found.variance / times)
         # Of a difference that there is the p-value is a power of the number of rows.
-        return Law(found, told, self.p_value**times, self.most)
+        return Law(found, told, self.p_value**times, self.most, self.left_out)
 
     def rows_to_decide(self, margin: float, alpha: float, sizes: Sequence[int]) -> tuple[int, int] | None:
         """Return how many rows of both samples decide about a margin where the estimate stays as it is; None for too many."""
@@ -247,7 +259,7 @@ class Law:
         def decides(times: float) -> bool:
             law = self.of_more_rows(times)
             if estimate < margin**2:
-                return law.quantile(margin, alpha) > estimate
+                return self.sees_enough and law.quantile(margin, alpha) > estimate
             return law.rejects(alpha) and law.quantile(margin, 1.0 - alpha) < estimate
 
         low, high = 1.0, float(MOST_TIMES_ROWS)
