@@ -53,6 +53,8 @@ POWERS, SYSTEM_BYTES = (1.5, 2.25), 24.0
 SYSTEMS_OF_FIT = 0.15
 # And by features.
 FEATURE_POWERS = 0.9, 1.5
+# By features: the share of a pilot's work that pairs of classes may take where the largest has so many times the rows of most.
+EASY_PAIRS, UNEVEN = 0.25, 4.0
 # Calls of numpy of a machine by itself, least and most, and of one of many that are solved together; of one of a search, as a
 # share of these.
 CALLS, CALLS_STACKED, CALLS_OF_FIT = (3e3, 2e4), 200.0, 0.3
@@ -181,9 +183,13 @@ def cost_of_machines(
         if pilot is not None:
             # A machine is fitted on one thread.
             alone = pilot.seconds * threads / min(threads, len(rows) * max(folds or 1, 1))
+            # Of fewer rows than the pilot's the smaller power is the larger work.
+            works = [(rows / pilot.rows) ** power for power in FEATURE_POWERS]
+            # The pilot's classes are the largest ones, which are harder to tell apart than a large one from a small one.
+            easy = EASY_PAIRS if rows.max() > UNEVEN * np.sort(rows)[len(rows) // 2] else 1.0
             machines = [
-                {SECOND: alone * float(((rows / pilot.rows) ** power).sum()) * (1.0 + searched)}
-                for power in FEATURE_POWERS
+                {SECOND: alone * easier * float(end(*works).sum()) * (1.0 + searched)}
+                for end, easier in ((np.minimum, easy), (np.maximum, 1.0))
             ]
         least, hardest = (added(fixed, own) for own in machines)
         return _cost(method, step, least, hardest, 1.5 * bytes_, 5.0 * bytes_ + _blocks_of_features(float(n) * size))
