@@ -367,6 +367,9 @@ def test_what_tells_few_rows_of_many_groups_apart_is_told():
     assert own.endswith(
         "without a value of 'g' are a group of their own, '(missing)'; where='g is not missing' leaves them out"
     )
+    # One row is no group, and is left out.
+    alone = mmd_test(missing.assign(g=[*"ab"] * 14 + ["a", None]), by="g", missing="indicator").warnings
+    assert not any("a group of their own" in one for one in alone)
     with pytest.raises(UsageError, match="here all are categories"):
         mmd_test(pd.DataFrame({"g": [*"ab"] * 10, "k": [*"xyyxz"] * 4}), by="g", margin="0.2sd")
 

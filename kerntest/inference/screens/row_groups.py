@@ -112,7 +112,7 @@ def groups_of(
     warnings = _without_group(table, by, lost, len(names))
     names, rows, pairs, told = _parted(names, codes, every if indicated else whole, first, ways)
     warnings += told
-    if indicated and without:
+    if indicated and without and GAP in names:
         said = (
             f"{counted(without, 'row')} of {table.n_rows:,} without a value of {by!r} are a group of their own, {GAP!r}"
         )
