@@ -70,7 +70,7 @@ def lost_rows(
     return [f"{said}; {option('exclude', [emptiest])} keeps more of them" if keeps else said]
 
 
-def complete_rows(columns: Sequence[Column]) -> NDArray[np.intp]:
+def rows_with_all(columns: Sequence[Column]) -> NDArray[np.intp]:
     """Return the rows in which all of some columns have a value."""
     return np.flatnonzero(~np.any([column.missing for column in columns], axis=0))
 

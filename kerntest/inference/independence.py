@@ -16,7 +16,7 @@ from kerntest.data.diagnostics.dependent_units import clusters_in_time, clusters
 from kerntest.data.diagnostics.series import no_series
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.data.gaps import complete_rows, longest_stretch
+from kerntest.data.gaps import longest_stretch, rows_with_all
 from kerntest.errors import DataError, UsageError, one_of, option, telling, whole_number
 from kerntest.inference import exact
 from kerntest.inference.explain.cross_covariance import spectral_verdict
@@ -494,7 +494,7 @@ def _refuse_missing(groups: Groups) -> None:
     for table, column in columns:
         if column.n_missing:
             said = f"column {column.name!r} has no value, and a series has one in every row"
-            kept = complete_rows([one for _, one in columns if len(one.missing) == table.n_rows])
+            kept = rows_with_all([one for _, one in columns if len(one.missing) == table.n_rows])
             raise _gap(table, int(np.argmax(column.missing)), said, kept)
 
 

@@ -44,7 +44,7 @@ from kerntest.data.diagnostics.series import (
     wanders,
 )
 from kerntest.data.facts import TableFacts, counts_rows
-from kerntest.data.gaps import complete_rows, longest_stretch
+from kerntest.data.gaps import longest_stretch, rows_with_all
 from kerntest.data.table import Column
 from kerntest.errors import counted, either, listed, option, rows_alike
 
@@ -315,7 +315,7 @@ def _stand_together(column: Column) -> bool:
 
 def _as_series(sides: Sequence[tuple[Table, Table]], rows: NDArray[np.intp] | None, leaving: str) -> str:
     """Return which test of both sides, at some rows, is one of series."""
-    kept = complete_rows([column for side, _ in sides for column in side.columns]) if rows is None else rows
+    kept = rows_with_all([column for side, _ in sides for column in side.columns]) if rows is None else rows
     return _without_gaps(sides[0][1], kept) + f"{option('time-series', True)}{leaving} tests series"
 
 
@@ -370,7 +370,7 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     elif in_series:
         way_out = f"{option('time-series', True)} tests two series"
         if testable is not None:
-            gaps = _without_gaps(table, complete_rows([table[name] for name in {*testable} & {*table.names}]))
+            gaps = _without_gaps(table, rows_with_all([table[name] for name in {*testable} & {*table.names}]))
             way_out = f"{gaps}{tested(testable, option('time-series', True), gaps=gaps)} tests series"
         yield series_warning(list(dict.fromkeys(chain.from_iterable(in_series))), way_out)
     elif found:

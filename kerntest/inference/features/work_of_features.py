@@ -9,7 +9,7 @@ from kerntest.engines.plan import added
 from kerntest.errors import counted
 from kerntest.inference.relabelling.designs import BLOCKS
 from kerntest.inference.sizes.location import PART
-from kerntest.inference.sizes.work_of_sizes import either, shift_work
+from kerntest.inference.sizes.work_of_sizes import least_and_most, shift_work
 from kerntest.inference.work_of_tests import DRAWN_ENTRIES
 from kerntest.kernels.counting import work_of_values
 
@@ -47,4 +47,4 @@ def work_of_judging(work: BlockSums, sample: Points, relabellings: int, alpha: f
     )
     sized = added(last.work(2.0 * m), {"product": m * last.size * (m + last.size)})
     shifts, _ = shift_work(sample, [one.kernel for one in maps], min(2.0 * PART[1], m), BLOCKS, alpha)
-    return [added(judged, one) for one in either(sized, shifts)]
+    return [added(judged, one) for one in least_and_most(sized, shifts)]

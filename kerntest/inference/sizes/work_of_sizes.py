@@ -39,7 +39,7 @@ def size_work(sample: Sample, kernels: Sequence[Kernel], seed: int, alpha: float
     sized = added(sized, {"product": 2.0 * some**3})
     what = "the size of the difference, or the shift that would have been found"
     helds = shifted, 8.0 * (4.0 * drawn**2 + drawn * some + 2.0 * some**2)
-    low, high = either(sized, shifts)
+    low, high = least_and_most(sized, shifts)
     return Step(what, lambda _: max(helds), low, high, lambda _: min(helds))
 
 
@@ -63,7 +63,7 @@ def shift_work(
     return shifts, 8.0 * max(4.0 * s**2, 1.2 * products * relabellings_at(alpha))
 
 
-def either(sized: Work, shifts: Sequence[Work]) -> list[Work]:
+def least_and_most(sized: Work, shifts: Sequence[Work]) -> list[Work]:
     """Return the least and the most of the size of a difference, or of the shift that would have been found."""
     ends = zip((min, max), shifts, strict=True)
     return [{unit: of(sized.get(unit, 0.0), shift.get(unit, 0.0)) for unit in UNITS} for of, shift in ends]
