@@ -29,6 +29,7 @@ from kerntest.inference.features.inputs import Input, open_input
 from kerntest.inference.method import OneOfTests
 from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import Variable, matched
+from kerntest.inference.sizes.margins import MOST_LEFT_OUT
 from kerntest.inference.work_of_tests import piece_bytes
 from kerntest.kernels.base import Points
 from kerntest.matrices.factor import parse_features
@@ -59,8 +60,6 @@ SMALLEST_SHARE = 1e-7
 # Standardised numbers are the same up to such a step: their last digits hang on the order of the rows, and on units.
 VALUE_STEP = 2.0**-30
 NO_KEY = np.uint64(2**64 - 1)
-# The features leave out so much of a kernel matrix that this should be known.
-LARGE_ERROR = 0.1
 
 
 class SecondPass(Protocol):
@@ -109,7 +108,7 @@ def large_error(subject: str, error: float) -> list[str]:
         f"{subject} features leave out {percent(error)} of what the kernel sees; the test is valid, but sees less: ask for "
         f"more {option('features')}, or a larger bandwidth"
     )
-    return [warning] if error > LARGE_ERROR else []
+    return [warning] if error > MOST_LEFT_OUT else []
 
 
 # A part is some rows of input 0 or 1, one after another.

@@ -47,7 +47,8 @@ POWERS = 6
 SYMMETRIC = 1e-6
 # Halvings of an interval that holds a bound.
 HALVINGS = 60
-# What features may leave out of the kernel (Frobenius norm of the centred matrix) where they bound MMD from above.
+# What features may leave out of the kernel (Frobenius norm of the centred matrix) where they bound MMD from above, and nothing
+# need be said of it.
 MOST_LEFT_OUT = 0.1
 # Below this quantile where distributions are equal, an estimate is unusual: one standard deviation of a normal law.
 USUAL = 0.16
