@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from itertools import combinations
 
 import naive
@@ -281,6 +282,16 @@ def test_pairs_without_a_common_stratum_are_left_out():
     (apart,) = [pair for pair in found.pairs if pair.p_value is None]
     assert (apart.x, apart.y) == ("b", "c")
     assert "no value of 'site' is in both" in apart.note
+    assert found.decision.startswith("2 of 2 tested pairs differ, 1 cannot be tested")
+    # Each pair has its own rows of 'a', and some pair uses each.
+    count = int(((frame["group"] == "a") & (frame["site"] == 0)).sum())
+    assert [(one.name, one.n) for one in found.groups] == [("a", 30), ("b", 30), ("c", 30)]
+    assert found.n == found.provenance.inputs[0].rows_used == 90
+    assert {(one.y, one.n_x) for one in found.pairs[:2]} == {("b", count), ("c", 30 - count)}
+    assert re.search(rf"a +b +{count} +30 ", str(found))
+    without = mmd_test(frame, by="group", strata="site", where="group <> 'c' or site = 1", reference="b", **FIXED)
+    assert [one.n for one in without.groups] == [count, 30, 0]
+    assert without.decision.startswith("1 of 1 tested group differs from 'b', 1 cannot be tested")
     with pytest.raises(DataError, match="no value of 'site' is in both") as caught:
         mmd_test(frame[frame["group"] != "a"], by="group", strata="site")
     assert caught.value.hint == "leave out strata='site'"

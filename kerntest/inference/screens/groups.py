@@ -107,8 +107,12 @@ def compare_groups(
 
 def _of_one_file(result: _Told, table: Table, by: str) -> _Told:
     """Return a record whose warnings name groups alone, without the one table that they are of."""
-    warnings = tuple(text.replace(f"{table.name}, {by} = ", f"{by} = ") for text in result.warnings)
-    return replace(result, warnings=warnings)
+    told: dict[str, Any] = {
+        "warnings": tuple(text.replace(f"{table.name}, {by} = ", f"{by} = ") for text in result.warnings)
+    }
+    if isinstance(result, SamplePair) and result.note is not None:
+        told["note"] = result.note.replace(f"{table.name}, {by} = ", f"{by} = ")
+    return replace(result, **told)
 
 
 def compare_tables(comparison: Comparison, sources: Sequence[Any], reference: object) -> GroupsResult:
@@ -192,7 +196,8 @@ def _compared(
     together = None if all_groups is None else all_groups.judged(next(parts))
     tested = [made[place] for place in range(len(pairs))]
     errors = [one for one in ready if isinstance(one, KerntestError)]
-    result = _result(comparison, samples, read, tested, together=together, warnings=warnings, errors=errors)
+    counts = [_rows_used(place, pairs, ready, tested) for place in range(len(samples.tables))]
+    result = _result(comparison, samples, read, tested, counts, together=together, warnings=warnings, errors=errors)
     if comparison.files is not None:
         comparison.files.write(dict, lambda: groups_figure(result))
     return result
@@ -248,6 +253,22 @@ def _tested(
     return SamplePair(x, y, **told), found
 
 
+def _rows_used(
+    place: int,
+    pairs: Sequence[tuple[int, int]],
+    ready: Sequence[Compared | ByFeatures | KerntestError],
+    tested: Sequence[tuple[SamplePair, two_sample_record.TwoSampleResult | None]],
+) -> int:
+    """Return how many rows of a sample some pair uses: strata, and partners, leave other ones to each."""
+    rows, most = [np.empty(0, dtype=np.int64)], 0
+    for pair, one, (_, found) in zip(pairs, ready, tested, strict=True):
+        if place in pair and found is not None:
+            side = pair.index(place)
+            most = max(most, (found.n_x, found.n_y)[side])
+            rows += [one.used[side].numbers()] if isinstance(one, Compared) else []
+    return max(most, len(np.unique(np.concatenate(rows))))
+
+
 def _as_one(what: str, steps: Sequence[Step]) -> Step:
     """Return many steps, one after another, as one."""
 
@@ -283,6 +304,7 @@ def _result(
     samples: Samples,
     read: Sequence[Table],
     tested: Sequence[tuple[SamplePair, two_sample_record.TwoSampleResult | None]],
+    counts: Sequence[int],
     *,
     together: _Together | None,
     warnings: Sequence[str],
@@ -326,19 +348,16 @@ def _result(
         ),
         "warnings": tuple(warnings),
     }
-    used = [pair for pair in made if pair.p_value is not None]
-    # Pairs of partners have fewer rows than their groups, each other ones.
-    counts = dict(sorted((one, n) for pair in used for one, n in ((pair.x, pair.n_x), (pair.y, pair.n_y))))
     groups = tuple(
-        SampleSize(name, counts.get(name, table.n_rows))
-        for name, table in zip(samples.names, samples.tables, strict=True)
+        SampleSize(name, count or (0 if together is None else table.n_rows))
+        for name, count, table in zip(samples.names, counts, samples.tables, strict=True)
     )
     if together is not None:
         told |= together.fields
         said = [text for pair in made for text in pair.warnings]
         of_all = groups_warnings(samples.tables, told["columns"], said)
         told["warnings"] = (*warnings, *together.fields["warnings"], *of_all)
-    told["warnings"] += tuple(_warnings_of_pairs(made, alpha, told["warnings"]))
+    told["warnings"] += tuple(_warnings_of_pairs(made, len(pairs), alpha, told["warnings"]))
     margin = _within_margin(made)
     rows = [sum(group.n for group in groups)] if samples.by is not None else [group.n for group in groups]
     rule = str(comparison.bandwidth) if together is None else together.rule
@@ -355,7 +374,7 @@ def _result(
         decision=groups_sentence(
             told["p_value"],
             alpha,
-            (len(made), rejected),
+            (len(made), rejected, len(pairs) - len(made)),
             (len(groups), samples.by),
             reference=samples.reference,
             together=together is not None,
@@ -391,8 +410,8 @@ def _largest_shift(results: Sequence[two_sample_record.TwoSampleResult]) -> Smal
     return max(shifts, key=lambda one: one.standard_deviations) if len(shifts) == len(results) else None
 
 
-def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequence[str]) -> Iterator[str]:
-    """Yield what pairs warn of, the first of them, and that some have too few rows for any corrected p-value to reject."""
+def _warnings_of_pairs(pairs: Sequence[SamplePair], of: int, alpha: float, known: Sequence[str]) -> Iterator[str]:
+    """Yield what pairs, of so many in all, warn of, the first of them, and that some have too few rows for any corrected p-value to reject."""
     # Those that differ in names of samples and in numbers alone are one.
     names = sorted({name for pair in pairs for name in (pair.x, pair.y)}, key=len, reverse=True)
     varied = re.compile("|".join([*(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names), r"[\d.,]*\d"]))
@@ -404,7 +423,7 @@ def _warnings_of_pairs(pairs: Sequence[SamplePair], alpha: float, known: Sequenc
         text, (first, *_) = next(iter(texts.items()))
         count = len({(pair.x, pair.y) for own in texts.values() for pair in own})
         more = f" and {counted(count - 1, 'other pair')}" if count > 1 else ""
-        if count < len(pairs):
+        if count < of:
             yield f"{first.x!r} and {first.y!r}{more}: {text}"
         else:
             yield text if len(texts) == 1 else f"all {count:,} pairs, such as {first.x!r} and {first.y!r}: {text}"

@@ -41,7 +41,7 @@ GROUPS_IN_TABLE, PAIRS_EXPLAINED, COLUMNS_EXPLAINED = 12, 5, 3
 def groups_sentence(
     p_value: float,
     alpha: float,
-    pairs: tuple[int, int],
+    pairs: tuple[int, int, int],
     groups: tuple[int, str | None],
     *,
     reference: str | None,
@@ -50,25 +50,29 @@ def groups_sentence(
     margin: PairsWithinMargin | None = None,
     minimum: MinimumEffect | None = None,
 ) -> str:
-    """Return what a comparison of several samples found as a sentence; of `pairs` so many were tested, and differ.
+    """Return what a comparison of several samples found as a sentence; of `pairs` so many were tested, differ, and could not be tested.
 
     Where none do, `shift` is what would have been found in each.
     """
+    (tests, rejected, untested), (count, by) = pairs, groups
+    noun, kind = "pair" if reference is None else "group" if by is not None else "table", "tested " * bool(untested)
     if margin is not None:
-        told = f"the same in {margin.same:,} of {counted(pairs[0], 'pair')}, different in {margin.differ:,}, undecided in {margin.undecided:,}"
+        told = f"the same in {margin.same:,} of {counted(tests, f'{kind}pair')}, different in {margin.differ:,}, undecided in {margin.undecided:,}"
         plain = groups_sentence(p_value, alpha, pairs, groups, reference=reference, together=together, shift=shift)
-        return f"Within {margin.asked.strip()} {told} (each at alpha / {pairs[0]:,}). {plain}"
-    (tests, rejected), (count, by) = pairs, groups
-    noun = "pair" if reference is None else "group" if by is not None else "table"
-    among = f"{rejected:,} of {counted(tests, noun)} {'differs' if rejected == 1 else 'differ'}"
+        return f"Within {margin.asked.strip()} {told} (each at alpha / {tests:,}). {plain}"
+    made = counted(tests, f"{kind}{noun}")
+    among = f"{rejected:,} of {made} {'differs' if rejected == 1 else 'differ'}"
     among += f" from {reference!r}" * (reference is not None)
     among += "" if minimum is None else f" by at least {minimum.asked.strip()}"
+    left = f", {untested:,} cannot be tested" if untested else ""
     if together:
         all_groups = f"the {count} groups of {by!r}"
         answer = decided(p_value, alpha, f"T{all_groups[1:]} differ", f"No difference found between {all_groups}")
-        return f"{answer} {among} (corrected by Holm).{shift_clause(shift, ' in each pair')}"
-    among = among if rejected else f"No difference found in {counted(tests, noun)}"
-    return f"{among} (p-values corrected by Holm, alpha = {number(alpha)}).{shift_clause(shift, f' in each {noun}')}"
+        return f"{answer} {among}{left} (corrected by Holm).{shift_clause(shift, ' in each pair')}"
+    among = among if rejected else f"No difference found in {made}"
+    return (
+        f"{among}{left} (p-values corrected by Holm, alpha = {number(alpha)}).{shift_clause(shift, f' in each {noun}')}"
+    )
 
 
 def groups_summary(result: GroupsResult) -> Summary:
@@ -112,12 +116,16 @@ def _samples_table(result: GroupsResult) -> ResultTable:
     untested = [pair for pair in result.pairs if pair.p_adjusted is None]
     place, sizes = {group.name: k for k, group in enumerate(result.groups)}, result.effect_sizes
     rows: list[tuple[str | Cell, ...]] = []
+    # Strata, and partners, leave each pair other rows of a group.
+    used = {named for pair in tested for named in ((pair.x, pair.n_x), (pair.y, pair.n_y))}
+    apart = len(used) > len({name for name, _ in used})
     for pair in tested[:PAIRS_SHOWN]:
         effect = pair.effect_size if sizes is None else sizes[place[pair.x]][place[pair.y]]
         numbers = (effect, pair.p_adjusted, pair.p_value)
         verdict = [] if result.margin is None else ["" if pair.margin is None else pair.margin.verdict]
         shown = (number(one or 0.0, 2) for one in numbers)
-        rows.append((MARKS[pair.reject], visible(pair.x), visible(pair.y), *shown, *verdict))
+        counts = (f"{pair.n_x:,}", f"{pair.n_y:,}") * apart
+        rows.append((MARKS[pair.reject], visible(pair.x), visible(pair.y), *counts, *shown, *verdict))
     own = "that shows the pair most clearly" if sizes is None else "above, to be compared"
     notes = {
         f"and {len(tested) - PAIRS_SHOWN:,} more: {either('--format csv', 'to_frame()')} shows all": len(tested)
@@ -134,7 +142,7 @@ def _samples_table(result: GroupsResult) -> ResultTable:
             ("", "mark"),
             ("X", "name"),
             ("Y", "name"),
-            *((name, "number") for name in ("effect", "p", "p alone")),
+            *((name, "number") for name in (*("n X", "n Y") * apart, "effect", "p", "p alone")),
             *(("margin", "text"),) * (result.margin is not None),
         ),
         tuple(rows),
