@@ -14,7 +14,7 @@ import numpy as np
 
 from kerntest.data.missing import presence_name
 from kerntest.kernels.base import Points
-from kerntest.learning.intervals import standard_error, too_few
+from kerntest.learning.intervals import over_classes, standard_error, too_few
 from kerntest.report.results.learning_record import ColumnImportance, Importance
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _worse(
     d sqrt(m) = d m / (2 sqrt(m)).
     """
     if classes is not None:
-        mean, differences = _over_classes(after - before, classes)
+        mean, differences = over_classes(after - before, classes)
     elif classifies:
         differences = after - before
         mean = float(differences.mean())
@@ -134,17 +134,3 @@ def _worse(
         ]
         differences = halves[1] - halves[0]
     return mean, None if too_few(clusters) else standard_error(differences, clusters)
-
-
-def _over_classes(values: Array, classes: Codes) -> tuple[float, Array]:
-    """Return the mean of the means over classes, and what of n rows has, as a mean, the standard error of that.
-
-    Of n_c rows in one of k classes they are n / (k n_c) (v - mean_c), with sqrt(n_c / (n_c - 1)) for the mean that is
-    taken from the same rows; one row alone has no mean but that of all.
-    """
-    _, places, sizes = np.unique(classes, return_inverse=True, return_counts=True)
-    means = np.bincount(places, weights=values) / sizes
-    mean = float(means.mean())
-    centres = np.where(sizes > 1, means, mean)
-    factors = len(values) / (len(sizes) * sizes) * np.sqrt(sizes / np.maximum(sizes - 1, 1))
-    return mean, (values - centres[places]) * factors[places]

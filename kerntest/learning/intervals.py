@@ -63,6 +63,20 @@ def standard_error(values: Array, clusters: Codes | None = None) -> float:
     return float(np.sqrt(m / (m - 1.0) * (sums @ sums))) / len(values)
 
 
+def over_classes(values: Array, classes: Codes) -> tuple[float, Array]:
+    """Return the mean of the means over classes, and what of n rows has, as a mean, the standard error of that.
+
+    Of n_c rows in one of k classes they are n / (k n_c) (v - mean_c), with sqrt(n_c / (n_c - 1)) for the mean that is
+    taken from the same rows; one row alone has no mean but that of all.
+    """
+    _, places, sizes = np.unique(classes, return_inverse=True, return_counts=True)
+    means = np.bincount(places, weights=values) / sizes
+    mean = float(means.mean())
+    centres = np.where(sizes > 1, means, mean)
+    factors = len(values) / (len(sizes) * sizes) * np.sqrt(sizes / np.maximum(sizes - 1, 1))
+    return mean, (values - centres[places]) * factors[places]
+
+
 def effective_rows(right: NDArray[np.bool_], clusters: Codes | None) -> float:
     """Return how many independent rows say as much of a share as rows in clusters (Kish 1965).
 

@@ -14,12 +14,13 @@ from scipy.linalg import solve
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import counted, option
-from kerntest.learning.intervals import interval_of_share
+from kerntest.learning.intervals import interval_of_share, over_classes, standard_error, too_few
 from kerntest.report.results import learning_record as records
 from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -141,10 +142,60 @@ def levelled(values: Array) -> Array:
     return level
 
 
-def log_loss(true: Codes, probabilities: Array) -> float:
-    """Return the mean of -log(probability of the true class), probabilities of at least 2e-16 (natural logarithm)."""
+def log_losses(true: Codes, probabilities: Array) -> Array:
+    """Return -log(probability of the true class) of n rows, probabilities of at least 2e-16 (natural logarithm)."""
     of_true = probabilities[np.arange(len(true)), true]
-    return float(-np.log(np.clip(of_true, SMALLEST_PROBABILITY, 1.0)).mean())
+    return np.asarray(-np.log(np.clip(of_true, SMALLEST_PROBABILITY, 1.0)))
+
+
+def log_loss(true: Codes, probabilities: Array) -> float:
+    """Return the mean of -log(probability of the true class)."""
+    return float(log_losses(true, probabilities).mean())
+
+
+def error_of_score(
+    score: str | None, values: NDArray[Any], true: Codes | None, clusters: Codes | None = None
+) -> float | None:
+    """Return the standard error of a score of n rows, each predicted once; None of rows in too few clusters.
+
+    The `values` of rows are absolute errors of numbers, which have no score but their root mean square, log-losses, or
+    placements for the area under the ROC curve, and the classes predicted for all other scores. Scores that are a mean over classes take their sizes as given. Others than
+    means have the error of what they add to first order, as DeLong, DeLong and Clarke-Pearson (1988) of the area.
+    """
+    if too_few(clusters):
+        return None
+    if true is None:
+        size = root_mean_square(values)
+        # d sqrt(m) = d m / (2 sqrt(m)); squares must not overflow.
+        values = 0.5 * size * np.square(values / (size or 1.0))
+    elif score == "macro_f1":
+        right, count = values == true, int(max(values.max(), true.max())) + 1
+        sums = np.bincount(true, minlength=count) + np.bincount(values, minlength=count)
+        called = np.maximum(sums, 1)
+        f1 = 2 * np.bincount(true, weights=right, minlength=count) / called
+        added = (2 * right - f1[true]) / called[true] - f1[values] / called[values]
+        values = len(true) / np.count_nonzero(sums) * added
+    elif score != "log_loss":
+        values = values if score == "roc_auc" else np.asarray(values == true, dtype=np.float64)
+        values = values if score == "accuracy" else over_classes(values, true)[1]
+    return standard_error(values, clusters)
+
+
+def placements(true: Codes, scores: Array, count: int) -> Array:
+    """Return of each of n rows on the right side of which share of the others it is, over classes as `over_classes` takes them.
+
+    Of class t, with V_c the share of the rows of c, or of all others, that are on the right side of it (ties count half):
+
+        V_t + sum_{c != t} n_t / (n - n_c) V_c
+    """
+    n, sizes, found = len(true), np.bincount(true, minlength=count), np.zeros(len(true))
+    for place, column in enumerate([-scores, scores] if count == 2 else scores.T):
+        own, ranks = true == place, average_ranks(levelled(column))
+        if 0 < sizes[place] < n:
+            found[own] += (ranks[own] - average_ranks(ranks[own])) / (n - sizes[place])
+            below = (ranks[~own] - average_ranks(ranks[~own])) / sizes[place]
+            found[~own] += sizes[true[~own]] / (n - sizes[place]) * (1.0 - below)
+    return found
 
 
 def brier_score(true: Codes, probabilities: Array) -> float:

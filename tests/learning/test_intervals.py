@@ -17,6 +17,7 @@ from kerntest.learning.intervals import (
     uneven_coverage,
     wilson_interval,
 )
+from kerntest.learning.scores import classification_metrics, error_of_score, log_losses, placements
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 1), (1, 1), (0, 10), (10, 10), (7, 10), (1, 1000), (999_999, 1_000_000)])
@@ -134,8 +135,45 @@ def test_errors_of_cross_validated_scores_are_over_clusters():
         told = np.sqrt(np.mean([one.best.standard_error**2 for one in found]))
         # The standard deviation of 40 values is off by a ninth; three of these, and the training rows vary too.
         assert 0.65 < told / np.std([one.mean for one in found], ddof=1) < 1.4
-    ranked = train_svm(patients(30), "cls", exclude="y", cluster="patient", cv=5, select_by="auc").grid
-    assert ranked.best.standard_error > 0
+
+
+def test_errors_of_cross_validated_scores_are_over_rows():
+    """Of a rare class folds are all alike, and the score is not."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(60):
+        X, rare = rng.normal(size=(100, 2)), rng.random(100) < 0.2
+        found.append(train_svm(pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": rare}), "y", cv=5).grid)
+    spread = np.std([one.mean for one in found], ddof=1)
+    assert 0.7 < np.mean([one.best.standard_error for one in found]) / spread < 1.4
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("score", ["accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "log_loss"])
+def test_the_error_of_a_score_is_that_of_leaving_out_rows_or_clusters(score, classes, clustered):
+    rng, n = np.random.default_rng(1), 400
+    groups = rng.permutation(np.repeat(np.arange(n // 5), 5)) if clustered else np.arange(n)
+    true = np.minimum(rng.integers(0, 6, n), classes - 1)
+    # Whole clusters are harder, or easier.
+    scores = np.eye(classes)[true] + rng.normal(size=(n, classes)) + rng.normal(size=(n, classes))[groups] * clustered
+    probabilities = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    ranks = scores[:, 1] - scores[:, 0] if classes == 2 else scores
+    predicted = scores.argmax(axis=1)
+
+    def judged(kept):
+        names = tuple("abc"[:classes])
+        given = classification_metrics(
+            true[kept], predicted[kept], ranks[kept], names, probabilities=probabilities[kept]
+        )
+        return getattr(given, score)
+
+    without = np.array([judged(groups != one) for one in np.unique(groups)])
+    expected = np.sqrt((len(without) - 1) / len(without) * np.sum(np.square(without - without.mean())))
+    values = {"roc_auc": placements(true, ranks, classes), "log_loss": log_losses(true, probabilities)}.get(
+        score, predicted
+    )
+    found = error_of_score(score, values, true, groups if clustered else None)
+    assert found == pytest.approx(expected, rel=0.03)
 
 
 def test_columns_of_a_regression_are_worth_something_over_clusters():

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import combinations, groupby, product
 from operator import itemgetter
 from time import thread_time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,15 +23,17 @@ from kerntest.errors import option
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES, held_out, named, smoothest, telling_of_folds
-from kerntest.learning.intervals import standard_error, too_few
 from kerntest.learning.machines.baselines import largest_class
 from kerntest.learning.machines.svm_fit import Machines
 from kerntest.learning.scores import (
     Sigmoid,
     classification_metrics,
+    error_of_score,
     explained,
     fit_sigmoid,
     levelled,
+    log_losses,
+    placements,
     root_mean_square,
 )
 from kerntest.learning.solvers.smoothed import WHOLE_ROWS
@@ -128,8 +130,8 @@ class Search:
         # The score of every cell in every round, and the seconds of a thread that it took; NaN where it was not judged.
         self.scores: dict[Cell, Array] = {}
         self.seconds: dict[Cell, Array] = {}
-        # Of rows in clusters what the rows of each fold add to a score that is a mean over rows.
-        self.parts: dict[Cell, dict[int, Array]] = {}
+        # What was found of the rows of each fold, for the error of the score: every row is predicted once.
+        self.of_rows: dict[Cell, dict[int, Array]] = {}
         self.done = self.total = 0
         self._kernels: dict[float, Any] = {}
         self._kept: dict[float, Array] = {}
@@ -189,7 +191,8 @@ class Search:
             self._judge_better(*told)
         every, cells, chosen = self.cells, list[GridCell](), self._best()
         for cell in every:
-            (mean, error, count), (multiple, cost) = self._mean(cell), cell
+            (multiple, cost), count = cell, len(self.of_rows.get(cell, ()))
+            mean, error = self._mean(cell), self._error(cell) if count > 1 else None
             cells.append(GridCell(cost, *named(multiple, self._kernel(multiple)), mean, error, count))
         place = every.index(chosen)
         fits = int(sum(np.count_nonzero(~np.isnan(scores[self.first :])) for scores in self.scores.values()))
@@ -197,33 +200,26 @@ class Search:
         found = score, self.count, TIES, tuple(cells), place, cells[place].mean, self._explained(chosen), fits
         return GridSearch(*found, tuple(beyond), self._seconds_saved())
 
-    def _mean(self, cell: Cell) -> tuple[float, float | None, int]:
-        """Return the mean score of a cell over its folds, or else of its first look, its standard error, and its folds."""
+    def _mean(self, cell: Cell) -> float:
+        """Return the mean score of a cell over its folds, or else that of its first look."""
         own = self.scores[cell][self.first :]
         known = own[~np.isnan(own)]
-        mean, error = float(known.mean() if len(known) else self.scores[cell][0]), None
-        if len(known) > 1 and (parts := self.parts.get(cell)):
-            error = self._error_over_clusters(parts)
-        elif len(known) > 1:
-            error = float(known.std(ddof=1)) / math.sqrt(len(known))
-        return mean, error, len(known)
+        return float(known.mean() if len(known) else self.scores[cell][0])
+
+    def _error(self, cell: Cell) -> float | None:
+        """Return the standard error of the score of a cell over the rows that it was judged by: folds, even in classes, hide most of it."""
+        found, rows = self.of_rows[cell], self.rows
+        held = np.concatenate([self.rounds[place].held for place in found])
+        clusters = None if rows.clusters is None else rows.clusters[held]
+        score, true = (None, None) if rows.classes is None else (SCORES[MEASURES[self.select_by]], rows.codes[held])
+        return error_of_score(score, np.concatenate(list(found.values())), true, clusters)
 
     def _explained(self, cell: Cell) -> float | None:
         """Return r2 of the rows of all folds together, each predicted by the machine that has not seen it."""
         if self.rows.classes is not None:
             return None
-        sizes = np.array([len(part.held) for part in self.rounds[self.first :]])
-        of_folds = self.scores[cell][self.first :] * np.sqrt(sizes / sizes.mean())
-        return explained(root_mean_square(of_folds), self.rows.targets[:, 0])
-
-    def _error_over_clusters(self, parts: dict[int, Array]) -> float | None:
-        """Return the standard error of a mean over rows in clusters, or of its root: folds that are even in classes hide a part."""
-        clusters = np.concatenate([cast("Codes", self.rows.clusters)[self.rounds[place].held] for place in parts])
-        values = np.concatenate(list(parts.values()))
-        if too_few(clusters):
-            return None
-        slope = 1.0 if self.rows.classes is not None else 2.0 * math.sqrt(float(values.mean())) or 1.0
-        return standard_error(values, clusters) / slope
+        errors = np.concatenate(list(self.of_rows[cell].values()))
+        return explained(root_mean_square(errors), self.rows.targets[:, 0])
 
     def _race(self, left: list[Cell], engine: Engine, progress: Progress | None) -> list[Cell]:
         """Return the cells that are left of some when all but the better ones have been given up, round by round."""
@@ -249,11 +245,9 @@ class Search:
 
     def _judge_better(self, engine: Engine, progress: Progress | None) -> None:
         """Judge in every fold the few best of the cells that were given up with scores above the best: others fell behind since."""
-        best = self._mean(self._best())[0]
-        better = sorted(
-            (cell for cell in self.cells if self._mean(cell)[0] > best), key=lambda one: -self._mean(one)[0]
-        )
-        better = better[:LEAST_CELLS]
+        best = self._mean(self._best())
+        means = {cell: mean for cell in self.cells if (mean := self._mean(cell)) > best}
+        better = sorted(means, key=lambda one: -means[one])[:LEAST_CELLS]
         self.total = self.done + PIECES * int(sum(np.isnan(self.scores[cell][self.first :]).sum() for cell in better))
         for place in range(self.first, len(self.rounds)):
             self._judge(better, place, engine, progress)
@@ -266,8 +260,8 @@ class Search:
         for (multiple, costs, _), found in zip(works, engine.map(self._scores, works), strict=True):
             for cost, (score, seconds, of_rows) in zip(costs, found, strict=True):
                 self.scores[multiple, cost][place], self.seconds[multiple, cost][place] = score, seconds
-                if of_rows is not None and place >= self.first:
-                    self.parts.setdefault((multiple, cost), {})[place] = of_rows
+                if place >= self.first:
+                    self.of_rows.setdefault((multiple, cost), {})[place] = of_rows
             self.done += part.pieces * len(costs)
             if progress is not None:
                 progress(self.done, max(self.total, self.done))
@@ -282,7 +276,7 @@ class Search:
     def _widened(self, best: Cell, beyond: list[str]) -> list[Cell]:
         """Return the new cells of a grid beyond the edges on which the best cell is, if it is on any and better than inside."""
         before = set(self.cells)
-        means = {cell: self._mean(cell)[0] for cell in before}
+        means = {cell: self._mean(cell) for cell in before}
         for axis, largest in edges(means, best):
             values, (name, factor, least, most) = (self.multiples, self.costs)[axis], AXES[axis]
             value = float(f"{(values[-1] * factor if largest else values[0] / factor):.12g}")
@@ -313,8 +307,8 @@ class Search:
             self._kernels[multiple] = self.kernel_at(multiple)
         return self._kernels[multiple]
 
-    def _scores(self, work: tuple[float, list[float], Round]) -> list[tuple[float, float, Array | None]]:
-        """Return the scores of some costs, ascending, with one kernel, in one round, the seconds that they took, and their parts."""
+    def _scores(self, work: tuple[float, list[float], Round]) -> list[tuple[float, float, Array]]:
+        """Return the scores of some costs, ascending, with one kernel, in one round, the seconds that they took, and what was found of rows."""
         multiple, costs, part = work
         rows, alone, results, start = self.rows.with_kernel(self._kernel(multiple)), Engine(1), [], None
         began = thread_time()
@@ -333,7 +327,7 @@ class Search:
                     found = model.scores(held.points, alone)
                 else:
                     found = model.expansion.of(whole[1][:, fit.standing])
-                results.append((self._score(model, held, found), self._of_rows(model, held, found)))
+                results.append(self._judged(model, held, found))
         seconds = (thread_time() - began) / len(costs)
         return [(score, seconds, of_rows) for score, of_rows in results]
 
@@ -354,30 +348,23 @@ class Search:
                 self._kept[multiple] = K
         return K.take(part.train, axis=0).take(part.train, axis=1), K.take(part.held, axis=0).take(part.train, axis=1)
 
-    def _of_rows(self, model: SvmModel, held: TrainingRows, found: Array) -> Array | None:
-        """Return what rows in clusters add to a score that is a mean over rows, or the root of one; None of other scores."""
-        if held.clusters is None:
-            return None
+    def _judged(self, model: SvmModel, held: TrainingRows, found: Array) -> tuple[float, Array]:
+        """Return how well rows are predicted, higher for better, and what the error of that is found from, as `error_of_score`."""
         if held.classes is None:
-            return np.square(found[:, 0] - held.targets[:, 0])
-        return (model.codes(found) == held.codes).astype(np.float64) if self.select_by == "accuracy" else None
-
-    def _score(self, model: SvmModel, held: TrainingRows, found: Array) -> float:
-        """Return how well rows are predicted, higher for better."""
-        if held.classes is None:
-            return -root_mean_square(found[:, 0] - held.targets[:, 0])
+            errors = np.abs(found[:, 0] - held.targets[:, 0])
+            return -root_mean_square(errors), errors
+        codes, names = model.codes(found), held.classes.names
         if self.select_by == "accuracy":
-            return float(np.mean(model.codes(found) == held.codes))
-        given = None
+            return float(np.mean(codes == held.codes)), codes
         if self.select_by == "log-loss":
             # Of the probabilities that --probability would give: by sigmoids of scores of rows held out.
-            pairs = list(combinations(range(len(held.classes.names)), 2))
-            weighted = self.options.weights is not None
+            pairs, weighted = list(combinations(range(len(names)), 2)), self.options.weights is not None
             made = sigmoids(pairs, held.codes, model.pair_scores(found), weighted=weighted)
-            given = replace(model, sigmoids=made).probabilities(found)
-        codes, by_class = model.codes(found), model.class_scores(found)
-        metrics = classification_metrics(held.codes, codes, by_class, held.classes.names, probabilities=given)
-        return _score_of(metrics, self.select_by)
+            losses = log_losses(held.codes, replace(model, sigmoids=made).probabilities(found))
+            return -float(losses.mean()), losses
+        by_class = model.class_scores(found)
+        score = _score_of(classification_metrics(held.codes, codes, by_class, names), self.select_by)
+        return score, placements(held.codes, by_class, len(names)) if self.select_by == "auc" else codes
 
 
 def _score_of(metrics: ClassificationMetrics, select_by: str) -> float:
