@@ -160,6 +160,13 @@ def test_support_vectors_are_counted_among_rows_of_their_kind_and_what_a_grid_ch
     other = "or the columns say little of the target; grid=True looks for better"
     assert told(C=1e-4) == [f"60{among}the cost may be too small, {other}"]
     assert told(C=1e4, bandwidth=0.01) == [f"60{among}the kernel may be too narrow, {other}"]
+    # Of so wide a kernel it is the cost, and the width, that hold rows at their bound; no linear kernel is narrow.
+    wide = f"{among}the kernel may be too wide, or the cost may be too small, {other}"
+    assert told(bandwidth=1000.0) == [f"60{wide}"]
+    assert told(C=1e-3, kernel="linear") == [f"60{among}the cost may be too small, {other}"]
+    # A narrow one is told by its values, where a rare class is at its bound too.
+    (narrow,) = told(C=0.1, bandwidth=0.001)
+    assert narrow == f"60{among}the kernel may be too narrow, {other}"
     assert told(grid=True) == [f"58{among}the columns may say little of the target"]
     # Folds that judge one cell have chosen nothing.
     assert told(C=1e-4, cv=5) == told(C=1e-4)

@@ -522,7 +522,10 @@ def test_equal_rows_in_a_crowd_of_others_are_found_and_no_others():
     y = np.arange(130) % 2
     machine = SVM(C=1e-3, kernel="gaussian(0.1)", scale="none").fit(X, y)
     assert (len(machine.fit_.support), machine.fit_.n_support) == (130, 90)
-    assert "90 of 90 different ones of 130 training rows are support vectors: the cost may" in machine.fit_.warnings[0]
+    assert (
+        "90 of 90 different ones of 130 training rows are support vectors: the kernel may be too narrow"
+        in machine.fit_.warnings[0]
+    )
     # Every row is at its bound, and those of different classes cancel.
     beta = np.zeros(130)
     beta[machine.fit_.support] = 1e-3 * signs_of(y)

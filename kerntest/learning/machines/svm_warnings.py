@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.data.diagnostics.copies import in_percent
 from kerntest.errors import either, listed, option
-from kerntest.kernels.algebra import smaller_gain
+from kerntest.kernels.algebra import has_bandwidth, smaller_gain
 from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import CLASSES_NAMED
 from kerntest.learning.machines.svm_search import AXES, MEASURES, edges
 from kerntest.learning.scores import regression_metrics, told_of_errors
 from kerntest.matrices.different import equal_rows
 from kerntest.matrices.expansion import Expansion
+from kerntest.matrices.matrix import matrix_of
 from kerntest.report.summaries.words import number
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ SMALL_COST, HELD_BACK, HARDLY_LEARNED = 0.1, 0.9, 0.1
 USABLE_GAP = 0.1
 # A share of support vectors at which a machine has learned the rows by heart.
 NEARLY_ALL = 0.9
+# If so many of the support vectors are at their bound, it is the bound that makes them many. A kernel that is above this between
+# rows, as of ten medians, tells them apart at large costs alone; so many rows tell that.
+MOSTLY, TOO_WIDE, ROWS_COMPARED = 0.5, 0.99, 500
 # Where different rows are no more than this share of all, any machine may need each of them.
 FEW_DIFFERENT = 0.1
 # Of fewer rows any machine may need nearly all.
@@ -78,14 +83,39 @@ def _learned_by_heart(rows: TrainingRows, fit: SvmFit, search: GridSearch | None
     if fit.n_support < NEARLY_ALL * different or different <= FEW_DIFFERENT * n:
         return []
     cells = () if search is None else search.cells
-    # A narrow kernel needs every row; a small cost holds every row at its bound. The best of several is not to blame.
-    bounded = fit.n_bounded >= NEARLY_ALL * fit.n_support
-    chosen = len({cell.C if bounded else cell.multiple for cell in cells}) > 1
-    cause = "" if chosen else "the cost may be too small, or " if bounded else "the kernel may be too narrow, or "
+    # A narrow kernel needs every row; a small cost or a wide kernel holds rows at their bound. The best of several is not to blame.
+    chosen_cost, chosen_kernel = (
+        len({key(cell) for cell in cells}) > 1 for key in (attrgetter("C"), attrgetter("multiple"))
+    )
+    like, bounded = _likeness(rows), fit.n_bounded >= MOSTLY * fit.n_support
+    narrow = like is not None and (like * (different - 1) < 1.0 or not bounded)
+    causes = {
+        "the kernel may be too narrow, or ": narrow and not chosen_kernel,
+        "the kernel may be too wide, or ": like is not None and like > TOO_WIDE and bounded and not chosen_kernel,
+        "the cost may be too small, or ": bounded and not narrow and not chosen_cost,
+    }
+    cause = "".join(text for text, applies in causes.items() if applies)
     way_out = "" if len(cells) > 1 else f"; {option('grid', True)} looks for better"
     of = f"{n:,}" if different == n else f"{different:,} different ones of {n:,}"
-    little = "the columns may say little of the target" if chosen else "the columns say little of the target"
+    little = "the columns say little of the target" if cause else "the columns may say little of the target"
     return [f"{fit.n_support:,} of {of} training rows are support vectors: {cause}{little}{way_out}"]
+
+
+def _likeness(rows: TrainingRows) -> float | None:
+    """Return the value of the kernel between a row and others, in the median of some rows, where 1 is that of a row with itself.
+
+    None of kernels without a bandwidth, which are not narrow.
+    """
+    kernel, points = rows.kernel, rows.points
+    if kernel is None or not isinstance(points, Points) or not (kernel.positive_definite and has_bandwidth(kernel)):
+        return None
+    # Copies of a row are no others.
+    found = equal_rows([points.numeric, points.codes])
+    different = np.arange(len(rows)) if found is None else found[0]
+    some = different[np.linspace(0, len(different) - 1, min(len(different), ROWS_COMPARED)).astype(np.intp)]
+    K = matrix_of(kernel, points.take(some)).block(slice(None), slice(None))
+    own = np.diag(K)
+    return float(np.median((K.sum(axis=1) - own) / own)) / (len(own) - 1)
 
 
 def _different(rows: TrainingRows, fit: SvmFit) -> int:
