@@ -30,6 +30,8 @@ TOO_OFTEN, IMPROBABLE = 1.5, 1e-3
 # Thirds of fewer rows say little of how many intervals hold, and so many standard errors apart the errors in them differ:
 # told of at most 1 % of tables with one noise (60 and 200 rows; normal, exponential, t of 4 degrees).
 FEWEST_OF_THIRD, DIFFERENT = 15, 3.3
+# Of targets that are never below 0: what may even errors that grow with the prediction, or shrink.
+TRANSFORMATIONS = {"square root": (np.sqrt, True), "logarithm": (np.log, True), "square": (np.square, False)}
 
 
 def effective_clusters(clusters: Codes) -> float:
@@ -158,15 +160,21 @@ def told_below_zero(name: str, truth: Array, low: Array, interval: float, rows: 
 
 @dataclass(frozen=True)
 class UnevenCoverage:
-    """Which shares of the rows with the lowest and with the highest third of the predictions intervals hold, where that matters."""
+    """Which shares of the rows with the lowest and with the highest third of the predictions intervals hold, where that matters.
+
+    The errors of a transformation of the target, if there is one, are alike in both.
+    """
 
     target: str
     interval: float
     low: float
     high: float
+    transformation: str | None = None
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""
+        if self.transformation is not None and self.transformation not in TRANSFORMATIONS:
+            return f"there is no transformation {self.transformation!r}"
         fits = 0.0 < self.interval < 1.0 and 0.0 <= self.low <= 1.0 and 0.0 <= self.high <= 1.0
         return None if fits else "shares must be between 0 and 1"
 
@@ -175,10 +183,8 @@ class UnevenCoverage:
         grow, (low, high) = "grow" if self.high < self.low else "shrink", map(percent, (self.low, self.high))
         told = f"intervals allow for errors of one size, and errors {grow} with the prediction of {self.target!r}"
         shares = f"those of {percent(self.interval)} hold {low} of the third with the lowest and {high} of that with the highest"
-        # Each is followed by the other where it was too strong.
-        way = "the square or, stronger, the exponential (of a logarithm the root in its place)"
-        way = "the square root or, of positive numbers and stronger, the logarithm" if grow == "grow" else way
-        way_out = "" if date else f"; a transformation of {self.target!r}, such as {way}, may help"
+        way_out = f"; predict the {self.transformation} of {self.target!r}, of which they are alike, in its place"
+        way_out = "" if date or self.transformation is None else way_out
         return f"{told}: {shares} ({rows}){way_out}"
 
 
@@ -197,10 +203,22 @@ def uneven_coverage(
     ]
     if first >= last or min(counts) < FEWEST_OF_THIRD:
         return ()
-    sizes = [np.abs(errors[one]) for one in thirds]
-    error = math.hypot(*map(standard_error, sizes, groups))
+
+    def apart(errors: Array) -> float:
+        """Return by how many standard errors those of the highest third are larger."""
+        low, high = (np.abs(errors[one]) for one in thirds)
+        error = math.hypot(*map(standard_error, (low, high), groups))
+        return float(high.mean() - low.mean()) / max(error, np.finfo(np.float64).tiny)
+
     low, high = (covered_share(errors[one], reach[one]) for one in thirds)
     missed = 1.0 - interval
     matters = 1.0 - min(low, high) >= TOO_OFTEN * missed or abs(high - low) >= missed
-    differ = abs(float(sizes[1].mean() - sizes[0].mean())) > DIFFERENT * error
-    return (UnevenCoverage(name, interval, low, high),) if matters and differ else ()
+    if not matters or abs(beyond := apart(errors)) <= DIFFERENT:
+        return ()
+    truth, evened = predicted + errors, dict[str, float]()
+    for called, (transformed, grow) in TRANSFORMATIONS.items():
+        if grow == (beyond > 0.0) and (truth.min() > 0.0 or (truth.min() == 0.0 and called != "logarithm")):
+            evened[called] = abs(apart(transformed(truth) - transformed(np.maximum(predicted, truth.min()))))
+    best = min(evened, key=evened.__getitem__, default="")
+    way = best if evened.get(best, math.inf) <= DIFFERENT else None
+    return (UnevenCoverage(name, interval, low, high, way),)

@@ -33,6 +33,9 @@ MOST_STEPS = 200
 MOST_OF_ONE = 0.5
 # So few clusters may by chance be predicted well by one cell of many.
 FEW_TO_CHOOSE = 20
+# The best of 200 cells of a ridge regression had errors of rows left out 21, 13, 8 and 5 % below those of other rows, in the
+# median of 450 to 600 tables, of 20, 40, 100 and 200 rows.
+FEW_TO_FLATTER = 50
 # Newton's decrement, squared standard errors away from the minimum, at which the fit is done.
 SMALLEST_DECREMENT = 1e-20
 # Keeps the Hessian positive definite where a step leads to nothing but certain probabilities (Lin, Lin and Weng 2007).
@@ -371,15 +374,20 @@ def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.Interval
     return records.IntervalMetrics(metrics[0].n, rmse, mae, r2, max(one.max_error for one in metrics), coverage)
 
 
-def told_of_choice(cells: int, clusters: Codes | None) -> str:
-    """Return that a score is of the best of several cells on the rows that chose it, which is too good, too."""
+def told_of_choice(cells: int, n: int, clusters: Codes | None, of_few: str = "") -> str:
+    """Return that a score is of the best of several cells on the n rows that chose it, which is too good, too.
+
+    `of_few` is what else a reader of few rows should know or do.
+    """
     if cells < 2:
         return ""
-    count = FEW_TO_CHOOSE if clusters is None else len(np.unique(clusters))
-    if count < FEW_TO_CHOOSE:
+    count = n if clusters is None else len(np.unique(clusters))
+    chosen = f", of the best of {cells:,} cells, which"
+    if clusters is not None and count < FEW_TO_CHOOSE:
         return (
-            f", of the best of {cells:,} cells, which so few as {counted(count, 'cluster')} chose: by chance it may be far too "
-            "good, as that of one cell named beforehand is not"
+            f"{chosen} so few as {counted(count, 'cluster')} chose: by chance it may be far too good, as that of one cell named "
+            "beforehand is not"
         )
-    fair = option("test-fraction", 0.3)
-    return f", of the best of {cells:,} cells, which they chose: a little too good; {fair} judges it by others"
+    if count < FEW_TO_FLATTER:
+        return f"{chosen} they chose: too good, of so few rows often by a tenth and more{of_few}"
+    return f"{chosen} they chose: a little too good; {option('test-fraction', 0.3)} judges it by others"

@@ -402,6 +402,22 @@ def fan(growth, n, seed=3):
     return pd.DataFrame({"x": x, "y": 5 * x + (0.3 + growth * x) * drawn.normal(size=n)})
 
 
+@pytest.mark.parametrize(
+    ("even", "transformation"), [(np.square, "square root"), (np.exp, "logarithm"), (np.sqrt, "square")]
+)
+def test_a_transformation_is_named_only_where_it_evens_errors(even, transformation):
+    """What follows a hint is not sent back, and no root is taken of what may be below 0."""
+    table = fan(0, 600).assign(y=lambda table: table["y"] + 2.0)
+
+    def told(table):
+        found = train_ridge(table, "y", bandwidth="median")
+        return [one for one in found.warnings if "errors of one size" in one]
+
+    (text,) = told(table.assign(y=even(table["y"])))
+    assert text.endswith(f"; predict the {transformation} of 'y', of which they are alike, in its place")
+    assert told(table) == []
+
+
 def test_intervals_are_told_to_hold_too_few_where_errors_grow_with_the_prediction(tmp_path):
     def told(table, **options):
         found = train_ridge(table, "y", bandwidth="median", **options)
@@ -427,6 +443,9 @@ def test_intervals_are_told_to_hold_too_few_where_errors_grow_with_the_predictio
     assert predict_file(path, rows, output=tmp_path / "out.csv", std=True).warnings == ()
     shrinking = fan(2, 600).assign(y=lambda table: table["y"] - 10 * table["x"])
     assert "errors shrink with the prediction" in told(shrinking)[0]
+    # Neither of them can be taken to another scale.
+    assert text.endswith("(rows left out, one at a time)")
+    assert told(shrinking)[0].endswith("(rows left out, one at a time)")
     # One third need not be held too rarely where the other is held nearly always.
     (text,) = told(fan(0.25, 600, seed=10))
     low, high = (float(one) / 100 for one in re.findall(r"hold ([\d.]+) % .* and ([\d.]+) %", text)[0])
@@ -451,7 +470,7 @@ def test_what_a_plan_has_room_for_runs_and_what_it_has_not_is_refused_at_once(fe
 
 
 def test_folds_judge_what_is_given_and_a_score_that_chose_is_told_of():
-    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "y"])
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["a", "b", "y"])
     given = train_ridge(table, "y", lambda_=1.0, bandwidth=2.0, cv=5)
     assert given.criterion == "cv"
     assert (given.grid.folds, len(given.grid.cells)) == (5, 1)
@@ -462,8 +481,12 @@ def test_folds_judge_what_is_given_and_a_score_that_chose_is_told_of():
         chosen = train_ridge(table, "y", **options)
         told = f"the decision is of {rows}, of the best of 200 cells, which they chose: a little too good"
         assert any(one.startswith(told) for one in chosen.warnings)
-        fair = train_ridge(table, "y", test_fraction=0.3, **options)
-        assert not any("too good" in one for one in fair.warnings)
+        few = train_ridge(table[:30], "y", **options)
+        told = f"the decision is of {rows}, of the best of 200 cells, which they chose: too good, of so few rows often by a tenth and more"
+        (way,) = [one.removeprefix(told) for one in few.warnings if one.startswith(told)]
+        assert way.endswith("criterion='evidence' chooses less by chance")
+        for fair in ({"test_fraction": 0.3, **options}, {"criterion": "evidence"}):
+            assert not any("too good" in one for one in train_ridge(table[:30], "y", **fair).warnings)
 
 
 def test_rows_that_stay_with_their_copies_are_no_clusters():
@@ -489,7 +512,8 @@ def test_a_cell_that_few_clusters_have_chosen_is_told_to_be_far_too_good_by_chan
     rng = np.random.default_rng(0)
     for clusters, told in (
         (8, "so few as 8 clusters chose: by chance it may be far too good"),
-        (40, "a little too good"),
+        (30, "too good, of so few rows"),
+        (60, "a little too good"),
     ):
         case = np.repeat([f"c{k}" for k in range(clusters)], 6)
         table = pd.DataFrame({"case": case, "x": rng.normal(size=6 * clusters), "y": rng.normal(size=6 * clusters)})
@@ -506,7 +530,7 @@ def test_of_two_predictions_errors_do_not_shrink_with_the_one_that_leaves_a_row_
     assert not [text for text in train_ridge(skewed, "y").warnings if "errors shrink" in text or "errors grow" in text]
 
 
-def test_a_date_has_no_logarithm():
+def test_a_date_has_no_root():
     rng, n = np.random.default_rng(5), 80
     days = np.sort(rng.exponential(3000.0, size=n))
     table = pd.DataFrame(
@@ -514,8 +538,8 @@ def test_a_date_has_no_logarithm():
     )
     told = " | ".join(train_ridge(table, "day").warnings)
     assert "are predicted in days" in told
-    assert "logarithm" not in told
-    assert "logarithm" in " | ".join(train_ridge(table.assign(day=days + 1.0), "day").warnings)
+    assert "in its place" not in told
+    assert "predict the square root of 'day'" in " | ".join(train_ridge(table.assign(day=days + 1.0), "day").warnings)
 
 
 def test_a_report_says_which_errors_are_weighted():

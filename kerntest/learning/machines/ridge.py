@@ -418,7 +418,8 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
                 warnings += told_below_zero(one.name, one.truth, one.found - one.reach, interval, one.rows)
         if test is None and fit.grid.criterion in {"loo", "cv"}:
             held = left_out if fit.grid.folds is None else f"rows held out in {fit.grid.folds} folds"
-            if chosen := scores.told_of_choice(len(fit.grid.cells), rows.clusters):
+            way = f", and intervals are too narrow by as much; {option('criterion', 'evidence')} chooses less by chance"
+            if chosen := scores.told_of_choice(len(fit.grid.cells), len(rows), rows.clusters, way):
                 warnings.append(f"the decision is of {held}{chosen}")
         return Judgement(fields, drawn, [*warnings, *told])
 

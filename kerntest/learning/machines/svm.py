@@ -528,6 +528,6 @@ class SvmLearner(Learner[SvmFit, SvmResult]):
                 f"judged on {told}; {option('test-fraction', 0.3)} holds rows out"
                 if fit.search is None
                 else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
-                f"{told_of_choice(len(fit.search.cells), clusters)}"
+                f"{told_of_choice(len(fit.search.cells), fit.model.n_train, clusters)}"
             )
         return warnings
