@@ -149,6 +149,15 @@ def test_roc_curves_go_from_corner_to_corner_in_the_colour_of_their_class():
         np.testing.assert_array_equal(line.get_xydata()[[0, -1]], [[0, 0], [1, 1]])
     axis = drawn(draw_roc, np.arange(4) // 2, np.array([0.0, 2.0, 1.0, 3.0]), ["a", "b"], "train rows")
     assert (axis.get_title(), legend(axis)) == ("ROC curve\n(train rows)", ["class b, AUC 0.750"])
+    # It hides no curve.
+    assert axis.get_legend().get_window_extent().y1 < axis.get_window_extent().y0
+
+
+def test_pictures_count_support_vectors_as_the_report_does():
+    data = pd.concat([classes("abc")] * 2)
+    result, made = drawn_by(train_svm, data, target="kind")
+    assert f"{result.n_support} support vectors" in legend(panel(made, "Regions of the classes"))
+    assert result.n_support <= len(data) / 2
 
 
 @pytest.mark.parametrize("count", [2, 6, 7, 12, 40])

@@ -66,7 +66,7 @@ def svm_panels(
             return model.scores(grid, engine)[:, 0], epsilon
 
         band = f"tube of epsilon {number(epsilon)}"
-        remark = f"{counted(len(fit.support), 'support vector')} on or outside the tube"
+        remark = f"{counted(fit.n_support, 'support vector')} on or outside the tube"
         shown = "test rows" if len(parts) > 1 else "training rows"
         own = fit_pictures.Predicted(result.target or "", seen.rows.targets[:, 0], seen.scores[:, 0], shown)
         drawn += [fit_pictures.fit_panel(own, targets, 0, curve, band=band, remark=remark)]
@@ -122,7 +122,7 @@ def draw_regions(axis: Any, fit: SvmFit, parts: Sequence[ScoredRows], encoder: E
     ring = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.5 if size < 20 else 0.7}
     axis.scatter(*every[support].T, s=3.0 * size, zorder=2.5, **ring)
     if len(support):
-        label = counted(len(fit.support), "support vector")
+        label = counted(fit.n_support, "support vector")
         handles.append(panels.mark(label, marker="o", markerfacecolor="none", markeredgecolor="black", markersize=7.5))
     if len(parts) > 1:
         look = {"markerfacecolor": "white", "markeredgecolor": panels.NEUTRAL}
@@ -173,7 +173,7 @@ def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequenc
         style = {"color": colour, "linewidth": 1.6, "clip_on": False}
         axis.plot(false[kept], true[kept], label=label, **style)
     axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="false positive rate", ylabel="true positive rate")
-    axis.legend(**panels.LEGEND, loc="lower right")
+    panels.legend_below(axis, axis.get_legend_handles_labels()[0], ncols=1 if count == 1 else 2)
     heading = "ROC curve" if count == 1 else "ROC curves, each class against all others"
     more = f"{CURVES_DRAWN} of {count} classes, those of the smallest areas" if count > CURVES_DRAWN else ""
     panels.write_title(axis, heading, more, rows)
