@@ -145,7 +145,11 @@ def test_a_model_tells_what_it_is_whatever_its_name(kerntest, told, rows):
     ):
         assert part in text
     assert told("iris.kt") == inspect_model("iris.kt").to_dict()
-    assert [row["sha256"] for row in rows("inspect", "iris.kt")] == [told("iris.kt")["sha256"]]
+    # A line for each column, as of a table.
+    needed = inspect_model("iris.kt").columns
+    assert [(row["name"], float(row["centre"])) for row in rows("inspect", "iris.kt")] == [
+        (one.name, one.centre) for one in needed
+    ]
     for option in (["--columns", "price"], ["--no-header"]):
         refused = kerntest("inspect", "iris.kt", *option)
         assert refused.code == 2

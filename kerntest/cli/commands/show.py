@@ -75,7 +75,8 @@ def inspect_file(file: str, **options: Any) -> None:
             code="usage.contradiction",
             where={"file": file},
         )
-    run.tell(kerntest.inspect_model(file))
+    model = kerntest.inspect_model(file)
+    run.tell(model, [one.to_dict() for one in model.columns])
 
 
 def _is_model(path: Path) -> bool:
