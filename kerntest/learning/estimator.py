@@ -234,11 +234,12 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
             return kernel_values(X, self.model.n_train)
         table = TrainingOptions().read(as_rows(X), "X")
         count, array = len(table.names), table.format == "array"
-        if array and not named and count != self.n_features_in_:
+        known = set(encoder.names) <= set(table.names)
+        if array and count != self.n_features_in_ and not (named and known):
             told = f"X has {count:,} features, but {type(self).__name__} is expecting {self.n_features_in_:,} features as input"
             raise DataError(told, hint="hand over the columns of the fit, in their order", code="data.columns_differ")
         by_place = array if named else table.format == "frame"
-        if by_place and count == self.n_features_in_ and not set(encoder.names) <= set(table.names):
+        if by_place and count == self.n_features_in_ and not known:
             names = self.feature_names_in_ if named else [f"x{place}" for place in range(1, count + 1)]
             columns = [replace(column, name=name) for column, name in zip(table.columns, names, strict=True)]
             table = replace(table, columns=tuple(columns))

@@ -153,12 +153,13 @@ def test_columns_without_names_on_one_side_go_by_their_places(tmp_path):
     # Without a warning where the names are those of columns of arrays.
     turned = pd.DataFrame({"x2": NEW[:, 1], "x1": NEW[:, 0]})
     np.testing.assert_allclose(by_place.predict(turned), expected, rtol=0, atol=1e-12)
-    for machine, rows in ((by_name, NEW), (by_place, NEW_FRAME), (by_place, tmp_path / "new.csv")):
+    for machine, rows in ((by_place, NEW_FRAME), (by_place, tmp_path / "new.csv")):
         NEW_FRAME.assign(c=1.0).to_csv(tmp_path / "new.csv")
         with pytest.raises(DataError, match=r"lacks|no column"):
             machine.predict(rows)
-    with pytest.raises(DataError, match="X has 2 features, but KernelRidge is expecting 3 features as input"):
-        by_place.predict(NEW)
+    for machine in (by_name, by_place):
+        with pytest.raises(DataError, match="X has 2 features, but KernelRidge is expecting 3 features as input"):
+            machine.predict(NEW)
 
 
 @pytest.mark.parametrize("method", ["svm", "mean"])
