@@ -284,8 +284,10 @@ class Blocked:
     def errors(self, effect: Effect) -> Errors:
         """Return what the errors of mean features are like, by the covariance of those of the sampled rows."""
         Z, scale, n = self.sampled - self.sampled.mean(axis=0), sum(1.0 / n for n in self.n), sum(self.n)
-        C = scale * (Z.T @ Z) / (len(Z) - 1)
-        squared, own = C @ C, np.square(Z @ Z.T).mean(axis=1)
+        products = Z.T @ Z
+        C = scale * products / (len(Z) - 1)
+        # The squares of each row of Z Z', of which none is formed.
+        squared, own = C @ C, np.einsum("ir,ir->i", Z @ products, Z) / len(Z)
         twice = float(self.difference @ squared @ self.difference)
         # Whose logarithm the effect size divides by: its error is about independent of that of MMD^2.
         variance, square = effect.variance + 2.0 * float(np.trace(squared)), max(effect.unbiased, 0.0) ** 2

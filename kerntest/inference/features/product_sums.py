@@ -171,7 +171,9 @@ class CentredSide:
         """
         entries: Array = self.sampled @ self.sampled.T
         if self.hollow:
-            entries += (self.diagonal[:, None] + self.diagonal) / (self.n - 2)
+            own = self.diagonal / (self.n - 2)
+            entries += own[:, None]
+            entries += own
             entries -= self.trace / ((self.n - 1) * (self.n - 2))
         np.fill_diagonal(entries, 0.0)
         return entries
@@ -180,10 +182,11 @@ class CentredSide:
         """Return the sum of the squared entries of HKH, or of U(K)."""
         return inner_product(self.gram, self.trace**2, self.n, hollow=hollow)
 
-    def over_pairs(self, entries: Array) -> float:
-        """Return the sum over all pairs of n different rows that one over the sampled rows stands for."""
-        m = len(entries)
-        return float(entries.sum()) * (self.n * (self.n - 1)) / (m * (m - 1))
+    def over_pairs(self, *entries: Array) -> float:
+        """Return the sum over all pairs of n different rows that one of products of entries of the sampled rows stands for."""
+        m, product = len(entries[0]), ",".join(["ij"] * len(entries))
+        # No array of the products is formed.
+        return float(np.einsum(f"{product}->", *entries)) * (self.n * (self.n - 1)) / (m * (m - 1))
 
     def over_rows(self, values: Array) -> float:
         """Return the sum over all n rows that one over the sampled rows stands for."""
@@ -197,7 +200,7 @@ class CentredSide:
     def invariants(self) -> tuple[Invariants, bool]:
         """Return the invariants, exact but for a share of 1/n. Cost: O(r^3 + m r^2 + m^2 r) time, O(m^2) memory."""
         first, entries = self.first_invariants(), self.entries
-        cubes = self.over_pairs(np.square(entries) * entries)
+        cubes = self.over_pairs(entries, entries, entries)
         if self.hollow:
             return first._replace(trace_cube=self._hollow_trace_cube(), entry_cubes=cubes), True
         S, d, along = self.gram[:-1, :-1], self.diagonal, self.gram[:-1, -1]
@@ -258,7 +261,9 @@ class FeaturePair(MatrixPair):
 
     def squared_products(self) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2, scaled up from the sampled rows."""
-        return self.x.over_pairs(np.square(self.x.entries * self.y.entries))
+        entries = self.x.entries
+        entries *= self.y.entries
+        return self.x.over_pairs(entries, entries)
 
     def relabelled(self, at_least: int) -> Array:
         """Refuse: the features of no row are held."""

@@ -69,6 +69,8 @@ FARTHEST, NEARLY_SURE = 3.0, 0.975
 COLUMNS, SEEN = 8, 1e-9
 # The search for shares of values that many rows share: halvings, and a slope beyond which all rows have the largest one.
 TILTINGS, STEEPEST = 30, 1e6
+# Pairs of rows of which the values are made together.
+STRIP = 2**17
 # Different rows are weighed where they are fewer than this share of the blocks.
 FEWER = 0.5
 # No relabelling changes what varies less than this, in units of the largest value.
@@ -300,13 +302,16 @@ class MovedTest:
             K = self._summed(every[:, rows[:, None], rows])
             yield np.einsum("fgb,gb->fg", W @ K, W)
 
-    def _summed(self, K: Array) -> Array:
-        """Return the sums of matrices over pairs of blocks, the last two axes."""
-        K = K if self.weights is None else K * self.weights[:, None] * self.weights
+    def _summed(self, K: Array, some: slice = slice(None)) -> Array:
+        """Return the sums of matrices over pairs of blocks, the last two axes, of which the first has the rows of some blocks."""
         starts = self.blocks.starts[:-1]
+        down = starts[some] - starts[some.start or 0]
+        if self.weights is not None:
+            first = starts[some.start or 0]
+            K = K * self.weights[first : first + K.shape[-2], None] * self.weights
         if len(starts) == K.shape[-1]:
             return K
-        return np.asarray(np.add.reduceat(np.add.reduceat(K, starts, axis=-2), starts, axis=-1))
+        return np.asarray(np.add.reduceat(np.add.reduceat(K, down, axis=-2), starts, axis=-1))
 
     def scored(self, column: int, by: float) -> float:
         """Return the score that is reached with power 0.8 once their rows of X are moved in a column: means would be of the largest."""
@@ -407,17 +412,24 @@ class MovedTest:
         if of_x is not None and of_y is not None:
             (x, in_x), (y, in_y) = of_x, of_y
             left, right = left @ self._counts(in_x), tuple(one @ self._counts(in_y) for one in right)
-        pairs = DensePairs(x, y)
-        pairs.halve_bandwidths()
+        whole = of_x is None or of_y is None
+        starts = self.blocks.starts if whole else np.arange(len(x) + 1)
+        matrices = np.empty((len(self.kernels), left.shape[1], right[0].shape[1]))
+        # A strip of the rows at a time: the distances and values that kernels share are held for one.
+        step = max(1, STRIP * (len(starts) - 1) // (len(x) * len(y)))
+        for first in range(0, len(starts) - 1, step):
+            some = slice(first, min(first + step, len(starts) - 1))
+            pairs = DensePairs(x.take(slice(int(starts[some.start]), int(starts[some.stop]))), y)
+            pairs.halve_bandwidths()
+            for matrix, kernel in zip(matrices, self.kernels, strict=True):
+                K = kernel.evaluate(pairs)
+                matrix[some] = self._summed(K, some) if whole else K
 
-        def forms(kernel: Kernel) -> list[Array]:
-            K = kernel.evaluate(pairs)
-            if of_x is None or of_y is None:
-                K = self._summed(K)
-            product = left @ K
+        def forms(matrix: Array) -> list[Array]:
+            product = left @ matrix
             return [np.einsum("gb,gb->g", product, other) for other in right]
 
-        return [np.stack(some) for some in zip(*map(forms, self.kernels), strict=True)]
+        return [np.stack(each) for each in zip(*map(forms, matrices), strict=True)]
 
     def _counts(self, places: NDArray[np.intp]) -> Array:
         """Return how many rows of each block are each of the different rows, shape (b, d)."""

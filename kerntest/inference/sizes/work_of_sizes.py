@@ -8,11 +8,12 @@ import numpy as np
 
 from kerntest.engines.plan import UNITS, added
 from kerntest.inference.relabelling.designs import BLOCKS
-from kerntest.inference.sizes.location import FEWER, RELABELLINGS, ROUNDS, relabellings_at, size_of_part
+from kerntest.inference.sizes.location import FEWER, RELABELLINGS, ROUNDS, STRIP, relabellings_at, size_of_part
 from kerntest.inference.sizes.margins import drawn_units
 from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.counting import work_of_values
 from kerntest.matrices.different import few_different
+from kerntest.matrices.passes import kept_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Sample
     from kerntest.kernels.base import Kernel, Points
 
+# Arrays of a strip of rows beside those that are kept, and of the weights of relabellings.
+SUMMED, WEIGHTS = 4.0, 10.0
 # Calls of numpy for each kernel and form.
 CALLS_OF_FORM = 800.0
 
@@ -48,9 +51,10 @@ def shift_work(
 ) -> tuple[Sequence[Work], float]:
     """Return what the shift that would have been found takes of s rows in blocks, least and most, and the bytes it holds."""
     count, few = float(len(kernels)), few_different(points, FEWER * blocks)
-    products = count * (blocks if few is None else len(few[0]))
+    weighed_rows = blocks if few is None else len(few[0])
+    products = count * weighed_rows
     values = added(work_of_values(kernels, points), times=s**2)
-    weighed = {"product": products * (blocks if few is None else len(few[0])), "entry": 8.0 * products}
+    weighed = {"product": products * weighed_rows, "entry": 8.0 * products}
     # Forms: one of rows that are not moved; then one to three at each of some rounds.
     shifts = [
         added(
@@ -60,7 +64,9 @@ def shift_work(
         )
         for forms in (1.0 + ROUNDS / 3, 2.0 + 3.0 * ROUNDS)
     ]
-    return shifts, 8.0 * max(4.0 * s**2, 1.2 * products * relabellings_at(alpha))
+    # A strip of the rows, sums over blocks, and what is weighed by relabellings.
+    strip = (kept_together(kernels) + SUMMED) * min(float(STRIP), s**2)
+    return shifts, 8.0 * (strip + products * weighed_rows + WEIGHTS * weighed_rows * relabellings_at(alpha))
 
 
 def least_and_most(sized: Work, shifts: Sequence[Work]) -> list[Work]:
