@@ -20,7 +20,7 @@ import numpy as np
 from kerntest.engines.engine import Engine, enough_for, one_blas_thread
 from kerntest.kernels.base import DensePairs
 from kerntest.kernels.text import is_additive
-from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
+from kerntest.matrices.factor import BLOCK, FEW_ROWS, Factor, low_rank, low_rank_factor, row_blocks
 from kerntest.matrices.passes import sum_tiles
 
 if TYPE_CHECKING:
@@ -321,7 +321,12 @@ class SumsOfGroups(NamedTuple):
     def of_factor(cls, G: Array, diagonal: Array, codes: NDArray[np.intp], count: int) -> SumsOfGroups:
         """Return those of G G' with this diagonal; the codes say which group each row is of."""
         member = np.eye(count)[codes]
-        grams = np.stack([(G[codes == g].T @ G[codes == g]).ravel() for g in range(count)])
+        products = np.zeros((count, G.shape[1], G.shape[1]))
+        for rows in row_blocks(len(G), G.shape[1], BLOCK):
+            for group in range(count):
+                some = G[rows][codes[rows] == group]
+                products[group] += some.T @ some
+        grams = products.reshape(count, -1)
         squares = grams @ grams.T - np.diag(member.T @ diagonal**2)
         return cls(member, G @ (G.T @ member) - diagonal[:, None] * member, squares)
 

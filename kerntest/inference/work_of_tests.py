@@ -56,6 +56,11 @@ BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT, SUMS_OF_BLOCKS, COPIES, COPIES_OF_TERMS = 1
 LABELS, LABELS_OF_KERNEL, CELLS = 4.0, 2.0, 8.0
 # A tile of the matrices of a two-sample test with the arrays that go with it.
 TILE_BYTES = 2**24
+# Columns of a factor in units of those of a sample; and columns that are made together, with what they are made of.
+MORE_COLUMNS, COLUMNS_UNDER_WAY = 1.2, 60.0
+# Columns of the factor by which a kernel is measured in units of those that leave out more; and arrays of them, of which
+# those below so many bytes stay with the process when they are gone.
+FINER, MEASURED, KEPT_FREE = 1.25, (1.3, 2.4), 2**25
 # So many more tiles are held where values are products of those of numbers and of categories.
 FACTORS_OF_TILE = 4
 # Bytes for each entry between circles; and transforms in two dimensions, and steps over the entries of those of a pair.
@@ -205,7 +210,7 @@ def _blocks(
     tiled: list[list[Kernel]] = [[], []]
     # From wide to narrow, until a bandwidth is too narrow for a factor.
     narrow: set[str] = set()
-    widest, chains = dict[str, list[float]](), dict[str, int]()
+    widest, chains, measured = dict[str, list[float]](), dict[str, int](), 0.0
     for kernel in kernels:
         name = str(kernel).partition("(")[0]
         ranks = (math.inf, math.inf) if name in narrow else expected_rank(kernel, points, LEFT_OUT)
@@ -218,12 +223,11 @@ def _blocks(
                 tiled[end].append(kernel)
             else:
                 ends[end] += [work_of_factor(rank, kernel, points), {"product": rank * blocks**2}]
-            # Where there may be a factor, it is tried.
-            tried = max(ranks[0], factor.MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank
-            tried = tried / len(terms(kernel)) if math.isfinite(ranks[0]) else float(factor.FIRST_COLUMNS)
+            tried = _columns_tried(kernel, ranks[0], rank, n)
             columns = widest.setdefault(name, [0.0, 0.0])
             # A sum may end before all of its terms are made.
             columns[end] = max(columns[end], tried * (0.5 if not end and len(terms(kernel)) > 1 else 1.0))
+        measured = max(measured, _measured_bytes(n, kernel, ranks))
     for works, whole in zip(ends, tiled, strict=True):
         # The matrix of the clearest kernel, and its square, times both samples of every stratum.
         strata = 0 if designed is None or 2 * len(whole) <= len(kernels) else int(designed.strata.max()) + 1
@@ -242,15 +246,30 @@ def _blocks(
         own = derived_bytes(points, kernels)
         tiles = blocked_bytes(n, len(kernels), permutations, threads * together, cosets)
         if designed is None:
-            return own + factors + tiles
+            return own + max(factors + tiles, measured * end)
         # Beside the sums over as many blocks as there are without a design.
         weighed = own_bytes(designed, kernels, permutations, threads) - blocked_bytes(n, len(kernels), 0, 0)
         units = 16.0 * n * blocks if several else 0.0
         cells = CELLS * 8.0 * n * 2 * (int(designed.strata.max()) + 1)
-        return own + max(max(factors, units, weighed) + tiles, cells)
+        return own + max(max(factors, units, weighed) + tiles, cells, measured * end)
 
     low, high = (added(relabelled, added(*works, times=float(cosets))) for works in ends)
     return Step(what, held, low, high, partial(held, end=0))
+
+
+def _columns_tried(kernel: Kernel, least: float, rank: float, n: int) -> float:
+    """Return of how many columns a factor of each term is made, or tried, of a kernel of such a rank, infinite for none."""
+    if math.isinf(least):
+        return float(factor.FIRST_COLUMNS)
+    return (max(least, factor.MOST_COLUMNS * math.sqrt(n)) if math.isinf(rank) else rank) / len(terms(kernel))
+
+
+def _measured_bytes(n: int, kernel: Kernel, ranks: tuple[float, float]) -> float:
+    """Return the bytes of all columns of the factor by which a kernel is measured, if it is the clearest; of none it is by tiles."""
+    if math.isinf(ranks[0]):
+        return 0.0
+    columns = min(FINER * _columns_tried(kernel, *ranks, n), factor.MOST_COLUMNS * math.sqrt(n)) * len(terms(kernel))
+    return 8.0 * n * MEASURED[8 * n * factor.ROOM < KEPT_FREE] * min(columns, factor.MOST_OF_SUM * n)
 
 
 def _shifts(
@@ -367,8 +386,9 @@ def derived_bytes(points: Points, kernels: Sequence[Kernel]) -> float:
 
 
 def factor_bytes(n: int, rank: float) -> float:
-    """Return the bytes that making a factor takes, of which a sample told the columns: there are more, and they are copied."""
-    return 20.0 * n * rank
+    """Return the bytes that making a factor takes, of which a sample told the columns: there are some more."""
+    copied, most = 2.0 * factor.ROOM if rank > factor.ROOM else 0.0, max(rank, factor.MOST_COLUMNS * math.sqrt(n))
+    return 8.0 * n * (max(copied, min(MORE_COLUMNS * rank, most)) + COLUMNS_UNDER_WAY)
 
 
 def chained_bytes(n: int, chains: dict[str, int], widest: dict[str, list[float]], threads: int, end: int) -> float:

@@ -34,7 +34,7 @@ WORST, ROUNDS = 200, 8
 # the others superfluous. Later several together, which is one matrix product instead of many.
 SINGLE_PIVOTS = 64
 TOGETHER = 32
-# Room for so many columns at first; twice as many when it is full.
+# Room for so many columns at first, and for as many as there may be when it is full.
 ROOM = 128
 # A row is taken along with others while it stands out at least so much of what the first of them does.
 STANDS_OUT = 0.5
@@ -85,7 +85,7 @@ class _Cholesky:
     @property
     def columns(self) -> Array:
         """G, shape (n, rank)."""
-        return self._transposed[: self.rank].T.copy()
+        return self._transposed[: self.rank].T
 
     def add(self, candidates: NDArray[np.intp], least: float) -> int:
         """Take those candidates as pivots of which more than `least` is left by the others; return how many.
@@ -116,7 +116,7 @@ class _Cholesky:
         grown = self.rank + len(found)
         if grown > len(self._transposed):
             # Of room that stays empty no page is taken.
-            wider = np.empty((min(self.most, max(grown, 2 * len(self._transposed))), self.matrix.n))
+            wider = np.empty((self.most, self.matrix.n))
             wider[: self.rank] = known
             self._transposed = wider
         self._transposed[self.rank : grown] = found
@@ -216,14 +216,20 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
     if isinstance(kernel, OnColumns):
         return low_rank_factor(kernel.kernel, points.select(kernel.columns), tolerance)
     if terms(kernel) != (kernel,):
-        factors: list[Factor] = []
+        factors, rank = list[Factor](), 0
         for term in terms(kernel):
             found = low_rank_factor(term, points, tolerance)
-            if found is None or sum(factor.rank for factor in factors) > MOST_OF_SUM * len(points):
+            if found is None or rank > MOST_OF_SUM * len(points):
                 return None
             factors.append(found)
-        columns = np.concatenate([factor.columns for factor in factors], axis=1)
-        return Factor(columns, sum(factor.residual for factor in factors))
+            rank += found.rank
+        residual, columns, last = sum(factor.residual for factor in factors), np.empty((rank, len(points))), rank
+        # Each is gone once it has its place.
+        del found
+        while factors:
+            first = last - factors[-1].rank
+            columns[first:last], last = factors.pop().columns.T, first
+        return Factor(columns.T, residual)
     most = int(MOST_COLUMNS * math.sqrt(len(points)))
     first = min(FIRST_COLUMNS, most) if few_different(points) is None else most
     with np.errstate(over="ignore", invalid="ignore"):

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import environment, run_process
 
@@ -293,3 +294,22 @@ def test_python_m_kerntest_is_kerntest():
     done = run_process("mdm")
     assert (done.code, done.out) == (2, "")
     assert done.err.splitlines() == ["error: no such command: 'mdm'", "hint: did you mean `kerntest mmd`?"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak of a process as Linux counts it")
+@pytest.mark.parametrize(
+    ("rows", "options"), [(2500, []), (25_000, ["--method", "features", "--features", "nystroem:20"])]
+)
+def test_what_memory_accepts_stays_below_it(tmp_path, rows, options):
+    for name, seed in (("x.csv", 0), ("y.csv", 1)):
+        table = np.random.default_rng(seed).normal(size=(rows, 5))
+        np.savetxt(tmp_path / name, table, "%.6g", ",", header="a,b,c,d,e", comments="")
+    words = [sys.executable, "-m", "kerntest", "mmd", "x.csv", "y.csv", *options, "--memory", "200MB", "--threads", "1"]
+    plan = json.loads(subprocess.check_output([*words, "--dry-run", "--json"], cwd=tmp_path, env=environment()))
+    # A shift is looked for among rows that do not differ. The peak of a process counts that of the one that it was started from.
+    program = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)"
+    program += "; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    watched = [sys.executable, "-c", program, *words, "-q"]
+    peak = 1024 * int(subprocess.check_output(watched, cwd=tmp_path, env=environment()))
+    assert peak <= 200e6
+    assert peak <= 1.05 * plan["memory_bytes"] <= 1.4 * peak

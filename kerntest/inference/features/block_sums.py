@@ -20,7 +20,12 @@ from kerntest.errors import UndecidedError, UsageError, bad_file, option
 from kerntest.inference import verdict
 from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
 from kerntest.inference.features import two_passes
-from kerntest.inference.features.work_of_features import work_of_judging, work_of_sums
+from kerntest.inference.features.work_of_features import (
+    RELABELLED_TOGETHER,
+    bytes_of_judging,
+    work_of_judging,
+    work_of_sums,
+)
 from kerntest.inference.method import FEWEST_IN_BLOCKS
 from kerntest.inference.nulls.permutation import first_of, judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
@@ -61,8 +66,6 @@ ASSIGNMENT_STREAM = 5
 ROUNDS = 8
 # Kernel values computed together: they and their distances stay in the second-level cache of a core.
 TOGETHER = 2**15
-# Relabellings that are summed by one product.
-RELABELLED_TOGETHER = 1024
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
 
@@ -404,7 +407,8 @@ def mmd_by_features(
             rows, _, planned = looked_at(run.sample)
             told = max(options.permutations, OTHER_RELABELLINGS), options.alpha / tests
             judging = work_of_judging(planned, rows.points, *told)
-            run.plan_sums(*work_of_sums(planned, run.n), passes=3, after=judging)
+            held = bytes_of_judging(planned, len(rows.points), told[0])
+            run.plan_sums(*work_of_sums(planned, run.n), judged=held, passes=3, after=judging)
         run.draw_by_values()
         run.sample, family, work = looked_at(run.sample)
         sample, maps, sums = run.sample.points, work.features, run.sums(work)

@@ -25,7 +25,7 @@ from kerntest.engines.engine import CURRENT, fitting
 from kerntest.engines.plan import added, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, option
 from kerntest.inference import exact
-from kerntest.inference.features.inputs import Input, open_input
+from kerntest.inference.features.inputs import BATCH_ROWS, BATCH_VALUES, Input, open_input
 from kerntest.inference.method import OneOfTests
 from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import Variable, matched
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 # Rows from which bandwidths, landmarks and the error of features come.
 SAMPLED_ROWS = 2000
-# What a piece takes in a pass after the first, beside what the first has left.
-SUMMED_BYTES = 3 * 10**7
+# What a piece takes in a pass after the first, beside what the first has left: copies of its columns, and more columns.
+SUMMED_BYTES, COPIES, SUMMED_COLUMNS = 12 * 10**6, 9.0, 36.0
 TRUTH = frozenset({"true", "false"})
 # Nystroem features of an eigenvalue of K(C, C) below this share of the largest cost time and show nothing, and their
 # inverses would enlarge rounding. Each would add less than this share to k(x, x), on average over the landmarks.
@@ -350,19 +350,21 @@ class Survey(exact.RunOfTest):
         held: Callable[[int], float],
         units: Mapping[str, float],
         *,
+        judged: Callable[[int], float],
         passes: int = 2,
         after: Sequence[Mapping[str, float]] = ({},),
     ) -> None:
         """Tell the plan of sums that hold so many bytes on so many threads, and find threads that fit into the memory.
 
-        What comes `after` them takes least and most.
+        What comes `after` them takes least and most, and holds what is `judged`.
         """
-        columns = len(self.columns)
-
-        current = CURRENT.get()
+        columns, current = len(self.columns), CURRENT.get()
+        rows = min(max(self.n), BATCH_ROWS, BATCH_VALUES // max(columns, 1))
+        values = 8.0 * rows * (COPIES * columns + SUMMED_COLUMNS)
 
         def need(threads: int) -> float:
-            return current.taken(threads * piece_bytes(columns)) + threads * SUMMED_BYTES + held(threads)
+            summed = threads * (SUMMED_BYTES + values) + held(threads)
+            return current.taken(threads * piece_bytes(columns)) + max(summed, judged(threads))
 
         what, hint = "the sums of features take", f"fewer {option('features')} take less"
         self.engine = fitting(self.engine, need, what=what, hint=hint)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kerntest.inference.features.block_sums import BlockSums
     from kerntest.kernels.base import Points
 
+# Relabellings that are summed by one product.
+RELABELLED_TOGETHER = 1024
+
 
 def work_of_sums(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int], float], Work]:
     """Return what is summed, the bytes that this holds on so many threads, and its units of work."""
@@ -31,6 +34,19 @@ def work_of_sums(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int]
     made = [values] if len(centres) else [one.work(rows) for one in maps]
     step = f"{work.width:,} features of {counted(len(maps), 'kernel')}, summed over blocks of rows"
     return step, lambda threads: held * (threads + 3), added(*made, {"entry": 2.0 * len(maps) * work.width * rows})
+
+
+def bytes_of_judging(work: BlockSums, sampled: int, relabellings: int) -> Callable[[int], float]:
+    """Return the bytes that this holds on so many threads: sums and mean features, relabellings, and features of the sampled rows."""
+    sums = sum(math.prod(work.shape(source)) for source in range(2))
+    blocks = sum(work.shape(source)[0] for source in range(2))
+    labels, sizes = (
+        min(relabellings, RELABELLED_TOGETHER) * (2.0 * blocks + work.width),
+        [one.size for one in work.features],
+    )
+    # Of each kernel those of the sample; of the one that is reported, those of two more.
+    features = sampled * (sum(sizes) + 3.0 * max(sizes))
+    return lambda threads: 8.0 * (3.0 * sums + threads * labels + features)
 
 
 def work_of_judging(work: BlockSums, sample: Points, relabellings: int, alpha: float) -> list[Work]:

@@ -37,6 +37,8 @@ MANY_PLACES = 20
 OF_COSET = 1000
 # Sets of blocks at most; of few rows, as many as have so many pairs of rows in all.
 MOST_COSETS, PAIRS_OF_COSETS = 20, 2 * 10**9
+# Numbers that are put into the order of the blocks together.
+GATHERED = 2**21
 # More ways to choose rows than anybody can ask for, which there are from so many of twice as many on.
 MANY_SPLITS, MANY_CHOSEN = 10**11, 20
 
@@ -265,6 +267,10 @@ class BlockedRows(NamedTuple):
 
     def summed(self, values: Array) -> Array:
         """Return the sums over each block of numbers or vectors, one a row, times the weights of rows."""
+        if values.ndim > 1 and values.size > GATHERED:
+            step = max(1, GATHERED // len(values))
+            parts = (values[:, start : start + step] for start in range(0, values.shape[1], step))
+            return np.concatenate([self.summed(part) for part in parts], axis=1)
         if self.weights is not None:
             values = (values.T * self.weights).T
         return np.asarray(np.add.reduceat(values[self.order], self.starts[:-1], axis=0))
