@@ -22,7 +22,6 @@ from kerntest.inference.family import Family, KernelChooser, two_sample_exponent
 from kerntest.inference.features import two_passes
 from kerntest.inference.features.work_of_features import (
     RELABELLED_TOGETHER,
-    bytes_of_judging,
     work_of_judging,
     work_of_sums,
 )
@@ -406,9 +405,8 @@ def mmd_by_features(
         if count_wanted(sum(run.n)):
             rows, _, planned = looked_at(run.sample)
             told = max(options.permutations, OTHER_RELABELLINGS), options.alpha / tests
-            judging = work_of_judging(planned, rows.points, *told)
-            held = bytes_of_judging(planned, len(rows.points), told[0])
-            run.plan_sums(*work_of_sums(planned, run.n), judged=held, passes=3, after=judging)
+            holding, after = work_of_judging(planned, rows.points, *told)
+            run.plan_sums(*work_of_sums(planned, run.n), judged=holding, passes=3, after=after)
         run.draw_by_values()
         run.sample, family, work = looked_at(run.sample)
         sample, maps, sums = run.sample.points, work.features, run.sums(work)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Relabellings that are summed by one product.
 RELABELLED_TOGETHER = 1024
+# What earlier arrays leave in pieces too small for these (measured).
+SCATTERED = 2 * 10**7
 
 
 def work_of_sums(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int], float], Work]:
@@ -33,24 +35,17 @@ def work_of_sums(work: BlockSums, n: Sequence[int]) -> tuple[str, Callable[[int]
     values = added(work_of_values(kernels, centres, halved=True), times=rows * len(centres))
     made = [values] if len(centres) else [one.work(rows) for one in maps]
     step = f"{work.width:,} features of {counted(len(maps), 'kernel')}, summed over blocks of rows"
-    return step, lambda threads: held * (threads + 3), added(*made, {"entry": 2.0 * len(maps) * work.width * rows})
-
-
-def bytes_of_judging(work: BlockSums, sampled: int, relabellings: int) -> Callable[[int], float]:
-    """Return the bytes that this holds on so many threads: sums and mean features, relabellings, and features of the sampled rows."""
-    sums = sum(math.prod(work.shape(source)) for source in range(2))
-    blocks = sum(work.shape(source)[0] for source in range(2))
-    labels, sizes = (
-        min(relabellings, RELABELLED_TOGETHER) * (2.0 * blocks + work.width),
-        [one.size for one in work.features],
+    return (
+        step,
+        lambda threads: SCATTERED + held * (threads + 3),
+        added(*made, {"entry": 2.0 * len(maps) * work.width * rows}),
     )
-    # Of each kernel those of the sample; of the one that is reported, those of two more.
-    features = sampled * (sum(sizes) + 3.0 * max(sizes))
-    return lambda threads: 8.0 * (3.0 * sums + threads * labels + features)
 
 
-def work_of_judging(work: BlockSums, sample: Points, relabellings: int, alpha: float) -> list[Work]:
-    """Return what follows the sums, least and most: relabellings, and the size of a difference or the shift that would have been found."""
+def work_of_judging(
+    work: BlockSums, sample: Points, relabellings: int, alpha: float
+) -> tuple[Callable[[int], float], list[Work]]:
+    """Return what follows the sums, its bytes and its work, least and most: relabellings, and the size of a difference or the shift that would have been found."""
     maps, m = work.features, float(len(sample))
     blocks = float(sum(work.shape(source)[0] for source in range(2)))
     sizes, last = float(sum(one.size for one in maps)), maps[-1]
@@ -62,5 +57,10 @@ def work_of_judging(work: BlockSums, sample: Points, relabellings: int, alpha: f
         {"entry": DRAWN_ENTRIES * relabellings * blocks * len(maps)},
     )
     sized = added(last.work(2.0 * m), {"product": m * last.size * (m + last.size)})
-    shifts, _ = shift_work(sample, [one.kernel for one in maps], min(2.0 * PART[1], m), BLOCKS, alpha)
-    return [added(judged, one) for one in least_and_most(sized, shifts)]
+    shifts, shifted = shift_work(sample, [one.kernel for one in maps], min(2.0 * PART[1], m), BLOCKS, alpha)
+    sums = sum(math.prod(work.shape(source)) for source in range(2))
+    labels = min(relabellings, RELABELLED_TOGETHER) * (2.0 * blocks + work.width)
+    # Sums and mean features; of the sampled rows features of each kernel, and of those that are reported of each sample too.
+    kept, reported = SCATTERED + 8.0 * (3.0 * sums + m * sizes), max(8.0 * 3.0 * m * last.size, shifted)
+    works: list[Work] = [added(judged, one) for one in least_and_most(sized, shifts)]
+    return lambda threads: kept + max(8.0 * threads * labels, reported), works
