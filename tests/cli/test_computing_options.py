@@ -36,6 +36,7 @@ def test_a_dry_run_prints_the_plan_for_people_and_for_programs_and_writes_nothin
     labels = [line.split()[0] for line in lines[1:-1] if not line.startswith("   ")]
     assert labels == ["data", "work", "where", "memory", "time"]
     assert lines[-1] == "Dry run: nothing was computed"
+    assert lines[-2].endswith("second on 1 thread") or lines[-2].endswith("seconds on 1 thread")
     plan = json.loads(kerntest(*words, "--json").out)
     expected = {"schema": "kerntest.plan/1", "command": command, "where": "1 thread of this process"}
     assert (expected | {"memory_limit": None}).items() <= plan.items()

@@ -280,7 +280,9 @@ def plan_summary(plan: Plan) -> Summary:
     least, most = map(show_memory, plan.memory_range)
     held = f"about {most}" if plan.memory_range[0] > CLOSE * plan.memory_range[1] else f"{least} to {most}"
     lines.append(("memory", f"{held}{allowed}"))
-    lines.append(("time", show_times(*plan.seconds_range)))
+    # Of the clock: so many threads share it.
+    threads, of_threads, _ = plan.where.partition(" of ")
+    lines.append(("time", show_times(*plan.seconds_range) + f" on {threads}" * bool(of_threads)))
     return Summary(f"Plan of kerntest {plan.command}", tuple(lines), "nothing was computed", (), answer="Dry run")
 
 
