@@ -6,6 +6,7 @@ import pytest
 from scipy import signal
 
 from kerntest import hsic_test, mmd_test
+from kerntest.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("without_shifts")
 
@@ -119,3 +120,61 @@ def test_rows_of_clusters_in_no_order_of_time_are_told():
         dose,
     ):
         assert not [text for text in hsic_test(some, **options).warnings if "change places" in text]
+
+
+def numbered_in_centres(seed=0, patients=30, visits=4):
+    """Patients of two centres, numbered from 1 in each, each under one treatment."""
+    rng, n = np.random.default_rng(seed), 2 * patients
+    treat, level = rng.permuted(np.tile(["A", "P"], patients)), rng.normal(size=n)
+    table = pd.DataFrame(
+        {
+            "center": np.repeat(["n", "s"], patients),
+            "id": np.tile(np.arange(1, patients + 1), 2),
+            "treat": treat,
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.integers(20, 60, n),
+        }
+    )
+    table = table.loc[np.repeat(np.arange(n), visits)].reset_index(drop=True)
+    table["visit"] = np.tile(np.arange(1, visits + 1), n)
+    table["y"] = np.repeat(level + (treat == "A"), visits) + 0.2 * rng.normal(size=len(table))
+    return table
+
+
+def test_cases_that_are_numbered_anew_in_each_centre_are_not_named_by_their_numbers():
+    table = numbered_in_centres()
+    told = (
+        "the values of 'id' start again in each 'center', and a column of both together, in cluster=, names the cases"
+    )
+    compared = {"by": "treat", "columns": "y,visit"}
+    for found in (
+        mmd_test(table, **compared),
+        hsic_test(table, x_columns="treat", y_columns="y"),
+    ):
+        assert found.reject
+        assert [text for text in found.warnings if "'id'" in text and text.endswith(told)]
+    for strata in (None, "center"):
+        with pytest.raises(DataError, match="clusters of 'id' have rows in both tables") as caught:
+            mmd_test(table, **compared, cluster="id", strata=strata)
+        assert caught.value.hint == told
+    # Where nothing else tells, strata in which each cluster is in one group say that it may be so.
+    few = table.drop(columns=["sex", "age"])
+    with pytest.raises(DataError, match="clusters of 'id' have rows in both tables") as caught:
+        mmd_test(few, **compared, cluster="id", strata="center")
+    assert caught.value.hint.startswith(told.replace("the", "if the", 1).replace("'center', and", "'center',"))
+    assert "; else mmd_test(data, by='treat', columns='y,visit', paired='id')" in caught.value.hint
+    named = table.assign(case=table.center + table.id.astype(str))
+    assert mmd_test(named, **compared, cluster="case", strata="center").units == 60
+
+
+def test_patients_under_one_treatment_after_the_other_have_one_number():
+    rng = np.random.default_rng(1)
+    patient = np.repeat(np.arange(1, 31), 8)
+    treat, visit = np.tile(np.repeat(["A", "P"], 4), 30), np.tile(np.arange(1, 9), 30)
+    level = rng.normal(size=30)[patient - 1] + 0.5 * (treat == "A")
+    table = pd.DataFrame({"id": patient, "treat": treat, "visit": visit, "sex": np.where(patient % 3, "f", "m")})
+    table["y"] = level + 0.5 * rng.normal(size=240)
+    texts = mmd_test(table, by="treat", columns="y").warnings
+    with pytest.raises(DataError, match="clusters of 'id' have rows in both tables") as caught:
+        mmd_test(table, by="treat", columns="y", cluster="id")
+    assert not [text for text in (*texts, caught.value.hint) if "start again" in text]

@@ -74,6 +74,8 @@ SHARED_WITH_NEXT, SHARED_IN_PLACE, SHARED_IF_APART = 0.75, 0.6, 0.9
 SEVERAL = 0.25
 # Whole numbers within these are years.
 YEARS = 1500.0, 2200.0
+# Columns that go with cases which are numbered anew in each value of another one.
+FEWEST_TOGETHER = 2
 # Rows that are looked at, and of these first.
 MOST_ROWS, FIRST_ROWS = 20_000, 200
 
@@ -91,10 +93,10 @@ class Cases(NamedTuple):
     alike: dict[str, float]
     fixed: set[str]
 
-    def told(self, way_out: str, *sides: Sequence[Column]) -> str:
-        """Return the warning of a test of two sides, with the way out if there is one."""
+    def told(self, way_out: str, table: Table, *sides: Sequence[Column]) -> str:
+        """Return the warning of a test of two sides of a table, with the way out if there is one."""
         few = "they are too few, or of too different sizes, to change places, and the p-value may be far too small"
-        return takes_rows_for_independent(self.column.name, way_out if self.can_move(*sides) else few)
+        return takes_rows_for_independent(self.column.name, way_out if self.can_move(*sides) else few, table)
 
     def can_move(self, *sides: Sequence[Column]) -> bool:
         """Say whether enough cases, or cases of one size, can change places in a test of two sides."""
@@ -117,10 +119,61 @@ class Cases(NamedTuple):
         return 1.0 + (self.size - 1.0) * x * y > INFLATED
 
 
-def takes_rows_for_independent(name: str, way_out: str) -> str:
-    """Return the warning of a test about a column that names cases of several rows, with the way out if there is one."""
-    told = way_out or "the p-value may be far too small"
+def takes_rows_for_independent(name: str, way_out: str, table: Table) -> str:
+    """Return the warning of a test about a column that names cases of several rows of a table, with the way out if there is one."""
+    other = starts_again(name, table)
+    told = (way_out or "the p-value may be far too small") if other is None else names_together(name, other)
     return f"{rows_alike(name)}, and the test takes rows for independent: {told}"
+
+
+def names_together(name: str, other: str, *, sure: bool = True) -> str:
+    """Return what names cases whose numbers start again in each value of another column."""
+    again = f"the values of {name!r} start again in each {other!r}"
+    return f"{f'{again}, and' if sure else f'if {again},'} a column of both together, in {option('cluster')}, names the cases"
+
+
+def starts_again(name: str, table: Table) -> str | None:
+    """Return the column in each value of which cases are numbered anew, as patients are in each of several centres.
+
+    No column is the same in all rows of a number, but two are, which vary, in those of a number and a value of the other
+    column, which does not determine them. Of columns that are not called so that is often chance.
+    """
+    if (
+        not is_called_so(name)
+        or name not in table.names
+        or table[name].problem is not None
+        or table.n_rows < FEWEST_OF_CASE
+    ):
+        return None
+    codes = dict[str, Any]()
+    for one in (column for column in table.columns if column.problem is None):
+        _, places, sizes = np.unique(one.values[:MOST_ROWS], return_inverse=True, return_counts=True)
+        if one.name == name or _equal_by_chance(sizes) <= ALIKE_APART:
+            codes[one.name] = places
+    own = codes.pop(name)
+    if not codes or any(_same_within(own, one) for one in codes.values()):
+        return None
+    numbers = int(own.max()) + 1
+    for other, of in codes.items():
+        values = int(of.max()) + 1
+        both = np.unique(own * values + of, return_inverse=True, return_counts=True)[1]
+        if values <= numbers and COME_BACK * numbers <= both.max() + 1 <= len(own) / FEWEST_OF_CASE:
+            told = (one for one in codes if one != other and not _same_within(of, codes[one]))
+            if sum(_same_within(both, codes[one]) for one in told) >= FEWEST_TOGETHER:
+                return other
+    return None
+
+
+def _first_of_each(groups: NDArray[np.intp]) -> NDArray[np.intp]:
+    first = np.empty(int(groups.max()) + 1, dtype=np.intp)
+    first[groups[::-1]] = np.arange(len(groups))[::-1]
+    return first
+
+
+def _same_within(groups: NDArray[np.intp], values: Values) -> bool:
+    """Say whether all rows of each group have one value; few rows tell of most columns that they change."""
+    own = _first_of_each(groups)[groups]
+    return all(bool((values[part] == values[own[part]]).all()) for part in (slice(0, FIRST_ROWS), slice(None)))
 
 
 def ways_with_shared_cases(name: str, same: Callable[[str], str] | None, *, within: bool, instead: str = "") -> str:
@@ -353,15 +406,12 @@ def _fixed(column: Column, levels: NDArray[np.intp], others: Sequence[Column]) -
     count, found = int(levels.max()) + 1, set[str]()
     if count < FEWEST_FIXED:
         return found
-    first = np.zeros(count, dtype=np.intp)
-    first[levels[::-1]] = np.arange(len(levels))[::-1]
-    own, some, present = first[levels], slice(0, FIRST_ROWS), np.flatnonzero(~column.missing)
+    first, present = _first_of_each(levels), np.flatnonzero(~column.missing)
     for other in others:
-        # Few rows tell of most columns that they change.
-        values = other.values
-        if not all((values[present[part]] == values[present[own[part]]]).all() for part in (some, slice(None))):
+        values = other.values[present]
+        if not _same_within(levels, values):
             continue
-        of_cases = values[present[first]]
+        of_cases = values[first]
         _, sizes = np.unique(of_cases, return_counts=True)
         # Neither another name of the cases nor parts of their order are properties of them.
         by_chance = (count - 1) * (1.0 - _equal_by_chance(sizes))
@@ -477,14 +527,6 @@ def explained(places: NDArray[np.intp], values: Values) -> tuple[float, float]:
 def within_years(ascending: Values) -> bool:
     """Say whether numbers may be years."""
     return bool(YEARS[0] <= ascending[0] <= ascending[-1] <= YEARS[1])
-
-
-def longer_than_steps(dates: Column) -> str:
-    """Return a stretch of time that holds some ten of the steps of dates."""
-    step = float(np.median(np.diff(np.unique(dates.values[~dates.missing], return_counts=True)[0])))
-    return next(
-        name for most, name in ((0.5, "days"), (8.0, "months"), (100.0, "years"), (math.inf, "decades")) if step < most
-    )
 
 
 def are_others(cases: Cases, read: Sequence[Table]) -> bool:

@@ -19,7 +19,6 @@ from kerntest.data.diagnostics.cases import (
     case_columns,
     cases_in_place,
     explained,
-    longer_than_steps,
     runs,
     says_time,
     takes_rows_for_independent,
@@ -39,6 +38,7 @@ from kerntest.data.diagnostics.series import (
     alike_neighbours,
     falls_back,
     in_time,
+    longer_than_steps,
     most_follow,
     sorting,
     wanders,
@@ -93,7 +93,7 @@ def dependent_rows(
     """
     whole = [one.with_all_columns() for one in read]
     told = chain(
-        _rows_of_cases(tables, whole, same, within),
+        _rows_of_cases(read, tables, whole, same, within),
         _rows_of_series(read, tables, whole, same),
         _groups_of_cases_in_place(read, tables, same, within),
     )
@@ -101,6 +101,7 @@ def dependent_rows(
 
 
 def _rows_of_cases(
+    read: Sequence[Table],
     tables: Sequence[Table],
     whole: Sequence[Table],
     same: Callable[[str], str] | None,
@@ -123,7 +124,7 @@ def _rows_of_cases(
             if varies:
                 way = f"{option('paired', [name])} compares whole cases, each with itself"
             if others or apart == 1.0 or (cases.sure and apart >= 0.0):
-                yield takes_rows_for_independent(name, way)
+                yield takes_rows_for_independent(name, way, read[0].whole or of)
 
 
 def _rows_of_series(
@@ -217,7 +218,7 @@ def _groups_of_cases_in_place(
     whole = replace(table, columns=(*table.columns, group))
     tested = [table[name] for name in tables[0].names if name in table.names]
     for pair, cases in alike_in_place(whole, [*tested, group], [([group.name], [one.name]) for one in tested]):
-        yield in_place_warning(pair, cases, same, within)
+        yield in_place_warning(pair, cases, table, same, within)
 
 
 def order_warnings(
@@ -242,6 +243,7 @@ def order_warnings(
         told = [
             cases.told(
                 f"{option('cluster', [cases.column.name])}{leaving} relabels them together",
+                sides[0][1],
                 *(side.columns for side, _ in sides),
             )
         ]
@@ -251,7 +253,10 @@ def order_warnings(
         pair = sides[0][0].names, sides[1][0].names
         columns = [column for side, _ in sides for column in side.columns]
         in_place = alike_in_place(sides[0][1], columns, [pair])
-        told = [in_place_warning(*one, lambda name: option("cluster", [name]) + leaving) for one in islice(in_place, 1)]
+        told = [
+            in_place_warning(*one, sides[0][1], lambda name: option("cluster", [name]) + leaving)
+            for one in islice(in_place, 1)
+        ]
         if not told and (named := _beside_series(sides, rows)):
             told = [series_warning(named, _as_series(sides, rows, leaving))]
     elif sides[0][1] is sides[1][1]:
@@ -366,7 +371,7 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     if (case := next(in_cases, None)) is not None:
         cases, pair = case
         way_out = f"{tested(pair, option('cluster', [cases.column.name]), by=cases.column.name)} relabels them together"
-        yield cases.told(way_out, *([one for one in columns if one.name == name] for name in pair))
+        yield cases.told(way_out, table, *([one for one in columns if one.name == name] for name in pair))
     elif in_series:
         way_out = f"{option('time-series', True)} tests two series"
         if testable is not None:
@@ -376,7 +381,7 @@ def pair_warnings(found: Sequence[tuple[str, str]], columns: Sequence[Column], t
     elif found:
         in_place = alike_in_place(table, columns, [([x], [y]) for x, y in found])
         if (one := next(in_place, None)) is not None:
-            yield in_place_warning(*one, lambda name: tested(one[0], option("cluster", [name]), by=name))
+            yield in_place_warning(*one, table, lambda name: tested(one[0], option("cluster", [name]), by=name))
     yield from counters(
         column for column in columns if case is not None or all(column.name not in one for one in in_series)
     )
@@ -417,15 +422,16 @@ def alike_in_place(
 def in_place_warning(
     pair: tuple[str, str],
     cases: Cases,
+    table: Table,
     cluster: Callable[[str], str],
     within: Callable[[str], bool] = lambda _: False,
 ) -> str:
-    """Return the warning of a test about cases whose rows stand together; `cluster` is what relabels those of a column."""
+    """Return the warning of a test about cases of a table whose rows stand together; `cluster` is what relabels those of a column."""
     name = cases.column.name
     if cases.sure:
         way_out = f"{cluster(name)} relabels them together" if cluster(name) else ""
         way_out = way_out or ways_with_shared_cases(name, cluster, within=within(name))
-        return takes_rows_for_independent(name, way_out)
+        return takes_rows_for_independent(name, way_out, table)
     way_out = f"number the cases in a column 'case': {cluster('case')} relabels them together"
     return _too_small(in_place_words(pair, cases), way_out)
 

@@ -202,6 +202,14 @@ def _dickey_fuller(values: NDArray[np.float64], *, trend: bool = False) -> float
     return found
 
 
+def longer_than_steps(dates: Column) -> str:
+    """Return a stretch of time that holds some ten of the steps of dates."""
+    step = float(np.median(np.diff(np.unique(dates.values[~dates.missing], return_counts=True)[0])))
+    return next(
+        name for most, name in ((0.5, "days"), (8.0, "months"), (100.0, "years"), (math.inf, "decades")) if step < most
+    )
+
+
 def in_time(table: Table) -> list[Column]:
     """Return the columns that tell the time of the rows, which follow it, each by itself or, as month and day, together."""
     plain = [column for column in table.columns if _is_plain(column)]

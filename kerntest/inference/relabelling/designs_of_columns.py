@@ -9,7 +9,7 @@ import numpy as np
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import laid_below
 from kerntest.data.condition import as_name, other_than
-from kerntest.data.diagnostics.cases import ways_with_shared_cases
+from kerntest.data.diagnostics.cases import names_together, starts_again, ways_with_shared_cases
 from kerntest.data.facts import complete_rows
 from kerntest.data.gaps import apply_missing, without_value
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, listed, option
@@ -52,7 +52,8 @@ def designed(
     codes = {name: _codes(groups, used, value, option(name, [value])) for name, value in asked.items()}
     kept = np.ones(n_x + used[1].n_rows, dtype=bool)
     if cluster is not None:
-        _refuse_shared(codes["cluster"], used, reading, alpha, same=same, pairs=pairs)
+        again = starts_again(cluster, groups.read[0].whole or groups.read[0])
+        _refuse_shared(codes, used, reading, alpha, again=again, same=same, pairs=pairs)
     for name, what in (("paired", "partner"), ("strata", "row of their stratum")):
         if name in asked:
             here = np.isin(codes[name], _shared(codes[name], n_x))
@@ -82,7 +83,8 @@ def designed(
             said = f"{counted(parted, 'cluster')} of {cluster!r} {'is' if parted == 1 else 'are'} in several strata of {strata!r}"
             raise DataError(
                 said,
-                hint=f"a stratum holds whole clusters: {option('cluster', [cluster])} alone, or strata of another column",
+                hint=f"{names_together(cluster, strata, sure=False)}; else a stratum holds whole clusters: "
+                f"{option('cluster', [cluster])} alone, or strata of another column",
                 code="data.design",
                 where={"column": strata},
             )
@@ -117,16 +119,17 @@ def _refuse_few_pairs(pairs: NDArray[np.intp], n_x: int, name: str, alpha: float
 
 
 def _refuse_shared(
-    codes: NDArray[np.intp],
+    asked: Mapping[str, NDArray[np.intp]],
     used: Sequence[Table],
     reading: Reading,
     alpha: float,
     *,
+    again: str | None,
     same: Callable[[str], str] | None,
     pairs: Callable[[str], str] | None,
 ) -> None:
-    """Refuse clusters that both tables have; what compares the rows within each is told."""
-    n_x, cluster, strata = used[0].n_rows, str(reading.cluster), reading.strata
+    """Refuse clusters that both tables have; what compares the rows within each is told, or what names them where numbers start `again`."""
+    codes, n_x, cluster, strata = asked["cluster"], used[0].n_rows, str(reading.cluster), reading.strata
     if not len(both := _shared(codes, n_x)):
         return
     row = int(np.flatnonzero(codes[:n_x] == both[0])[0])
@@ -148,6 +151,11 @@ def _refuse_shared(
         # Where most are in both, and can reject, the rows of each are compared before all else.
         first = 2 * len(both) > codes.max() and not few
         hint = "; ".join(filter(None, [hint if first else "", told])) or hint
+    if again is not None:
+        hint = names_together(cluster, again)
+    elif strata is not None and not len(_shared(codes * (asked["strata"].max() + 1) + asked["strata"], n_x)):
+        # Within strata each cluster is in one table.
+        hint = f"{names_together(cluster, strata, sure=False)}; else {hint}"
     where = {**used[0].where(row), "column": cluster}
     said = f"{said} (the first in {used[0].name}, {used[0].place(row)})"
     raise DataError(said, hint=hint, code="data.clusters", where=where)
