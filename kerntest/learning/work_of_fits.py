@@ -86,6 +86,8 @@ FEATURE_BLOCKS = 11.0
 # Rounds of the search for a pre-image; bytes that a number is written in, in units of what is read by the interpreter; and
 # that of a file.
 ROUNDS, WRITTEN_BYTES, READ_SHARE = (10.0, 100.0), 4.0, 0.2
+# A multiplication of low blocks with large matrices, in units of one of square ones.
+FLAT = 1.3
 # What loading what learners need, scores and the report take.
 BESIDES = {"call": 1e5}
 
@@ -447,9 +449,11 @@ def work_of_rows(columns: ModelColumns, rows: int, size: float) -> tuple[Work, W
     features, encoder = model.features, columns.encoder
     centres = model.expansion.centres if features is None else features.landmarks
     values = added(*(of_values(one, centres) for one in model.kernels)) if features is None else {}
-    each = added(values, {"product": outputs, "entry": 1.0}, times=float(len(centres)))
+    # Rows come in blocks that are too low for a product of matrices to be at its fastest.
+    products = FLAT * outputs if deviates else float(outputs)
+    each = added(values, {"product": products, "entry": 1.0}, times=float(len(centres)))
     if features is not None:
-        each = added(features.work(1.0), {"product": features.size * outputs})
+        each = added(features.work(1.0), {"product": features.size * products})
     cells = {"text": WRITTEN_BYTES * written, "entry": 40.0 * (len(encoder.names) + written)}
     fixed = added(added(each, cells, times=float(rows)), {"text": READ_SHARE * size, "call": 2e4})
     if not getattr(columns, "reconstruct", False):

@@ -569,3 +569,25 @@ def test_an_explanation_of_few_rows_counts_the_terms_of_its_kernels():
 
     # Each of so many tests has kernels that are sums over as many columns.
     assert seconds(60) > 7 * seconds(15)
+
+
+def test_an_explanation_counts_the_different_values_of_each_column():
+    answers = [np.round(2 * normal(600, 8, seed)) for seed in (0, 1)]
+    few, many = (
+        planned(lambda tables=tables: kerntest.mmd_test(*tables, explain=True), threads=1).seconds
+        - planned(lambda tables=tables: kerntest.mmd_test(*tables), threads=1).seconds
+        for tables in (answers, [normal(600, 8, seed) for seed in (0, 1)])
+    )
+    assert many - few > 8 * 3 * 400 * 500 * 900 * UNITS["product"]
+
+
+def test_intervals_of_predictions_take_more_than_products_of_square_matrices(tmp_path):
+    X = normal(400, 3)
+    frame = pd.DataFrame(X, columns=[*"abc"]).assign(y=X[:, 0])
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    kerntest.train_ridge(tmp_path / "x.csv", target="y", bandwidth="median", output=tmp_path / "m.kt")
+    plain, wide = (
+        planned(lambda interval=interval: kerntest.predict_file(tmp_path / "m.kt", tmp_path / "x.csv", output=tmp_path / "o.csv", interval=interval), threads=1)
+        for interval in (None, 0.9)
+    )  # fmt: skip
+    assert wide.seconds - plain.seconds > 1.25 * 400**3 * UNITS["product"]

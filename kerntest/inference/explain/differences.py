@@ -48,7 +48,7 @@ COMMON = 0.5
 # So many different values of a column of numbers are told apart.
 LEVELS = 500
 # Calls of numpy for each column while the kernels of a test are chosen.
-CALLS_OF_CHOICE = 1000.0
+CALLS_OF_CHOICE, CALLS_OF_COLUMN = 1000.0, 3000.0
 # Pairs of rows times columns in all tests of the columns without one: each takes as long as the test itself.
 NUMBERS_WITHOUT = 100_000_000
 
@@ -129,14 +129,18 @@ def parts_of_explanation(sample: Sample) -> int:
 def explanation_work(sample: Sample, options: Options) -> tuple[Step, ...]:
     """Return what `explain_columns` takes."""
     columns, first, n = len(sample.names), columns_left_out(sample), len(sample.points)
-    blocks, size = float(min(n, 2 * BLOCKS)), float(min(n, LEVELS))
+    every, blocks = (*sample.points.numeric.T, *sample.points.codes.T), float(min(n, 2 * BLOCKS))
+    # Asked for counts too, numpy.ma is not loaded.
+    sizes = np.minimum([len(np.unique(one, return_counts=True)[0]) for one in every], float(LEVELS))
     # Values of the levels of a column, their sums over pairs of blocks, and these under every relabelling.
     times = cosets_needed(sample, BlockedRows.of(sample.labels, options.seed, sample.design), options.permutations)
-    sums = times * (2.0 * blocks + size) * blocks * size
-    each = {"product": sums + options.permutations * blocks**2, "exp": size**2}
-    alone = added(added(each, times=float(BANDWIDTHS)), {"call": 500.0 * times, "entry": 60.0 * n * times})
+    sums = times * float(((2.0 * blocks + sizes) * blocks * sizes).sum())
+    relabelled = columns * options.permutations * blocks**2
+    alone = added({"product": sums + relabelled, "exp": float((sizes**2).sum())}, times=float(BANDWIDTHS))
+    each = {"call": CALLS_OF_COLUMN + 500.0 * times, "entry": 60.0 * n * times}
+    alone = added(alone, added(each, times=float(columns)))
     what, held = f"tests of {counted(columns, 'column')} alone", partial(_bytes_of_columns, n, columns, options)
-    tests = [Step.sure(what, held, added(alone, times=float(columns)))]
+    tests = [Step.sure(what, held, alone)]
     if first:
         others = sample.with_columns(set(range(1, columns)))
         test = step_of_test([(others.points, _family(others, options).kernels)], options, cosets=times)
