@@ -115,7 +115,7 @@ def mmd_test(
         take much longer and see no more.
     min_effect : float or str, optional
         The smallest MMD that matters; as "0.2sd" that of a shift of one column by 0.2 of its standard deviation within the
-        samples, in the column in which MMD shows it least. To reject, the lower confidence bound of MMD, at level 1 - alpha
+        samples, and strata, in the column in which MMD shows it least. To reject, the lower confidence bound of MMD, at level 1 - alpha
         under the named kernel or the Gaussian at the median bandwidth, must also reach it.
     margin : float or str, optional
         The MMD within which the samples count as the same, or a shift as in `min_effect`: `result.margin.verdict` is "same"

@@ -231,6 +231,23 @@ def test_a_margin_in_standard_deviations_is_the_mmd_of_a_shift_of_one_column():
     assert near.margin == pytest.approx(mmd_of_normals(0.5, bandwidth), rel=0.03)
 
 
+def test_with_strata_standard_deviations_are_those_within_them():
+    """Three sites are three residual standard deviations apart: a shift of one is no smaller for that."""
+    rng, site = np.random.default_rng(0), np.tile(np.arange(3), 40)
+    plain = pd.DataFrame({"site": site.astype(str), "g": np.repeat(["a", "b"], 60), "y": rng.normal(size=120)})
+    tables = [plain.assign(y=plain.y + 3 * site + (plain.g == "b") * shift) for shift in (0.0, 1.0, 2.5)]
+    found = [mmd_test(one, by="g", strata="site", margin="1sd", **FEW) for one in tables]
+    assert [one.margin.verdict for one in found] == ["same", "undecided", "differ"]
+    # As of an analysis of variance: site and group, and no interaction.
+    design = np.column_stack([np.eye(3)[site], plain.g == "b"]).astype(float)
+    _, (square,), *_ = np.linalg.lstsq(design, tables[1].y.to_numpy(), rcond=None)
+    assert_close(found[1].margin.shift, math.sqrt(square / (120 - 4)))
+    assert f"1sd ({found[1].margin.shift:.2g}) of y: undecided" in " ".join(str(found[1]).split())
+    # A t-test of 60 and 60 rows finds 0.51 of it, in columns of one site.
+    shift = mmd_test(tables[0], by="g", strata="site", **FEW).smallest_shift
+    assert 0.5 < shift.standard_deviations < 1.0
+
+
 def test_sizes_hang_on_no_order_and_not_on_which_file_is_x():
     x, y = normals(150, 3, shift=0.8, seed=6)
     one = mmd_test(x, y, margin="0.4sd", **FEW)
@@ -507,7 +524,8 @@ def test_an_mmd_is_told_as_the_shift_that_has_it():
     again = mmd_test(*data, kernel="gaussian(1)", scale="none", margin=f"{found.standard_deviations} sd", **FEW)
     assert again.margin.margin == pytest.approx(0.2, rel=0.05)
     told = str(mmd_test(*data, kernel="gaussian(1)", scale="none", margin=0.2, **FEW))
-    assert f"as of a shift of x1 by {found.standard_deviations:.2g}sd: same" in told
+    assert f"as of a shift of x1 by {found.standard_deviations:.2g}sd ({found.shift:.2g}): same" in told
+    assert found.shift == pytest.approx(found.standard_deviations * spread)
 
 
 def test_a_margin_beyond_every_shift_is_warned_of():

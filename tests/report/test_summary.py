@@ -87,7 +87,7 @@ def test_a_decision_shows_the_digits_that_decided(p_value, sentence):
 
 @pytest.mark.parametrize("verdict", ["same", "differ", "undecided"])
 def test_what_a_margin_has_decided_is_not_called_unproven(verdict):
-    margin = Margin("0.3", 0.3, None, None, "gaussian(1)", 0.1, 0.05, 0.2, verdict, (9, 9))
+    margin = Margin("0.3", 0.3, None, None, None, "gaussian(1)", 0.1, 0.05, 0.2, verdict, (9, 9))
     told = decision_sentence(0.43, 0.05, margin=margin)
     assert "No difference found at alpha = 0.05 (p = 0.43)." in told
     assert ("not proof" in told) == (verdict == "undecided")

@@ -84,10 +84,22 @@ def parts_of(rows: Variable) -> list[NDArray[np.intp]]:
 
 
 def deviations_within(rows: Variable) -> Array:
-    """Return the standard deviation of each numeric column within the samples, as of Cohen's d, in units of `points`."""
-    parts = [rows.points.numeric[places] for places in parts_of(rows)]
-    squares = sum(np.square(some - some.mean(axis=0)).sum(axis=0) for some in parts)
-    return np.asarray(np.sqrt(squares / max(len(rows.points) - len(parts), 1)))
+    """Return the standard deviation of each numeric column within the samples, as of Cohen's d, in units of `points`.
+
+    With strata within these, too, as of a trial in blocks: of what a stratum and the sample, by as much in all, leave of it.
+    """
+    n, design = len(rows.points), getattr(rows, "design", None)
+    strata = np.zeros(n, dtype=np.intp) if design is None else design.strata
+    order, sizes = np.argsort(strata, kind="stable"), np.bincount(strata)
+    rest = np.column_stack([getattr(rows, "labels", np.zeros(n)), rows.points.numeric])[order]
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    rest -= np.repeat(np.add.reduceat(rest, starts, axis=0) / sizes[:, None], sizes, axis=0)
+    label, rest = rest[:, 0], rest[:, 1:]
+    square = float(label @ label)
+    if square > 0.0:
+        rest = rest - np.outer(label, label @ rest / square)
+    freedom = n - len(sizes) - (square > 0.0)
+    return np.asarray(np.sqrt(np.square(rest).sum(axis=0) / max(freedom, 1)))
 
 
 def moved(points: Points, column: int, by: float) -> Points:
@@ -157,6 +169,11 @@ class ShiftsOfColumns(NamedTuple):
             middle = (low + high) / 2.0
             low, high = (low, middle) if self._squared(column, middle) >= mmd**2 else (middle, high)
         return (low + high) / 2.0, self.rows.numeric_names[column]
+
+    def in_units(self, column: str, deviations: float) -> float:
+        """Return a shift of a column in the units of it."""
+        place = self.rows.numeric_names.index(column)
+        return float(deviations * deviations_within(self.rows)[place] * self.rows.spread[place])
 
     def _squared(self, column: int, deviations: float) -> float:
         return float(squared_mmds(self.kernel, self.rows, deviations, FEW_MOVED, column)[column])

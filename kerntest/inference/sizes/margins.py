@@ -108,7 +108,8 @@ class Asked(NamedTuple):
         least, shift, column = shifts.asked(amount) if is_shift else (amount, *shifts.of_mmd(amount))
         mmd, lower = math.sqrt(max(law.estimate, 0.0)), law.bound(1.0 - alpha) if law.rejects(alpha) else 0.0
         told: Any = {"asked": str(self._given[1]), "kernel": str(measure), "mmd": mmd, "lower_bound": lower}
-        told |= {"column": column, "standard_deviations": shift}
+        units = None if column is None or shift is None else shifts.in_units(column, shift)
+        told |= {"column": column, "standard_deviations": shift, "shift": units}
         if self.margin is None:
             error = math.sqrt(law.variance(mmd)) / 2.0 / mmd if mmd > 0 else None
             found = MinimumEffect(minimum=least, standard_error=error, reached=lower >= least, **told)

@@ -25,6 +25,8 @@ class MinimumEffect(Record):
         The column in which MMD shows a shift least; None where it sees no numbers.
     standard_deviations : float or None
         Of the shift of this column that has such an MMD, about where the minimum was given as an MMD; None where none has.
+    shift : float or None
+        The same in the units of the column.
     kernel : str
         The kernel it is measured with: the named one, or the Gaussian at the median bandwidth.
     mmd, standard_error : float or None
@@ -39,6 +41,7 @@ class MinimumEffect(Record):
     minimum: float
     column: str | None
     standard_deviations: float | None
+    shift: float | None
     kernel: str
     mmd: float
     standard_error: float | None
@@ -60,6 +63,8 @@ class Margin(Record):
         The column in which MMD shows a shift least; None where it sees no numbers.
     standard_deviations : float or None
         Of the shift of this column that has such an MMD, about where the margin was given as an MMD; None where none has.
+    shift : float or None
+        The same in the units of the column.
     kernel : str
         The kernel MMD is measured with: the named one, or the Gaussian at the median bandwidth.
     mmd : float
@@ -78,6 +83,7 @@ class Margin(Record):
     margin: float
     column: str | None
     standard_deviations: float | None
+    shift: float | None
     kernel: str
     mmd: float
     lower_bound: float
@@ -123,7 +129,7 @@ class SmallestShift(Record):
     ----------
     standard_deviations : float
         The smallest shift of one column that the test finds with this `power` at level alpha, in standard deviations of the
-        column within the samples.
+        column within the samples, and strata.
     column : str
         The column in which a shift is seen least.
     power : float

@@ -102,11 +102,12 @@ def _as_shift(size: two_sample_record.Margin | two_sample_record.MinimumEffect) 
     """Return which shift of one column has an MMD, to follow it."""
     if size.column is None:
         return ""
-    if _is_shift(size.asked):
-        return f", {size.asked.strip()} of {visible(size.column)}"
-    if size.standard_deviations is None:
+    if size.standard_deviations is None or size.shift is None:
         return ", more than any shift of one column makes"
-    return f", as of a shift of {visible(size.column)} by {number(size.standard_deviations, 2)}sd"
+    units = f"({number(size.shift, 2)})"
+    if _is_shift(size.asked):
+        return f", {size.asked.strip()} {units} of {visible(size.column)}"
+    return f", as of a shift of {visible(size.column)} by {number(size.standard_deviations, 2)}sd {units}"
 
 
 def margin_warnings(margin: two_sample_record.Margin | None) -> list[str]:
