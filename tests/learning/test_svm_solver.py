@@ -586,3 +586,12 @@ def test_rows_that_change_sides_by_turns_are_settled_about_the_last_coefficients
     differing = np.not_equal.outer(rare, rare) + 1.0 * np.not_equal.outer(common, common)
     K, y = np.exp(-distance / 4.5 - differing / 2), np.where(rng.random(n) < 0.25, 1.0, -1.0)
     assert checked(GivenMatrix(K), classification(y, 16.0), seed=1).iterations < 500
+
+
+@pytest.mark.parametrize(("kept", "columns"), [(10**9, True), (10**5, False)])
+def test_a_factor_takes_no_more_than_what_may_be_kept(kept, columns):
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    matrix, problem = gaussian(X, 0.1), classification(np.sign(X[:, 0]), 1.0)
+    solver = hinge._Solver(matrix, problem, 1e-6, seed=0, kept_bytes=kept)
+    # More columns are needed than so few bytes hold.
+    assert (solver._factor(np.arange(400), 125) is not None) == columns

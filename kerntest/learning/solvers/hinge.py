@@ -277,9 +277,9 @@ class _Solver:
 
     def _factor(self, members: NDArray[np.intp], most: int) -> Array | None:
         """Return G with K ~ G G', where at most so many columns are enough and rows are many."""
-        if self.n < FACTOR_ROWS:
-            return None
-        return pivoted_factor(self.matrix, FACTOR_ERROR / float(self.problem.costs.sum()), most, members)
+        tolerance, held = FACTOR_ERROR / float(self.problem.costs.sum()), self.kept_bytes // (12 * self.n)
+        few = self.n < FACTOR_ROWS
+        return None if few else pivoted_factor(self.matrix, tolerance, min(most, held), members)
 
     def _by_pairs(self, K: Entries | None = None, *, copies: bool) -> Guess | None:
         """Return a guess from pairs of rows on, then by Newton's method over all rows; `K` is the whole matrix, if it is there.
