@@ -205,6 +205,12 @@ def test_of_a_single_column_there_is_one_p_value():
     rng = np.random.default_rng(0)
     found = mmd_test(rng.normal(size=(40, 1)), rng.normal(0.4, 1, size=(40, 1)), explain=True)
     assert "p alone" not in found.summary()
+    # Pictures and JSON have that of the test, too.
+    (column,) = found.explanation.columns
+    assert (column.p_value, column.p_adjusted, column.effect_size) == (found.p_value, found.p_value, found.effect_size)
+    assert column.kernel == found.kernel
+    (clearest,) = [one for one in found.family.members if one.kernel == found.kernel]
+    assert_close(column.z, clearest.z)
     two = mmd_test(rng.normal(size=(40, 2)), rng.normal(0.4, 1, size=(40, 2)), explain=True)
     assert "p alone" in two.summary()
     assert "Each column, the largest effect first:" in two.summary()

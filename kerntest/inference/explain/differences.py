@@ -57,7 +57,19 @@ def explained(
     test: TwoSamples, verdict: Verdict, read: Sequence[Table], used: Sequence[Table]
 ) -> two_sample_record.Explanation:
     """Return which columns differ, and the most typical rows, of tables as they were read and the rows of them in use."""
-    return two_sample_record.Explanation(explain_columns(test, read, used), typical_rows(test.sample, verdict, used))
+    columns = explain_columns(test, read, used)
+    if len(columns) == 1:
+        columns = (_as_tested(columns[0], verdict),)
+    return two_sample_record.Explanation(columns, typical_rows(test.sample, verdict, used))
+
+
+def _as_tested(column: two_sample_record.ColumnEffect, verdict: Verdict) -> two_sample_record.ColumnEffect:
+    """Return a single column with what the test says, which is about it alone."""
+    p_value, z = verdict.p_value, column.z
+    if verdict.relabelled is not None:
+        z = float(standardised(verdict.relabelled[None], np.zeros(1))[0][0, 0])
+    own: Any = {"kernel": str(verdict.kernels[0]), "z": z, "effect_size": verdict.found.effect_size}
+    return replace(column, p_value=p_value, p_adjusted=p_value, **own)
 
 
 def explain_columns(

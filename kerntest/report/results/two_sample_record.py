@@ -175,7 +175,7 @@ class ColumnContents(Record):
 
 @dataclass(frozen=True)
 class ColumnEffect(Record):
-    """One column tested alone, and all the others without it.
+    """One column tested alone, and all the others without it; of a single column what the test says.
 
     Parameters
     ----------
