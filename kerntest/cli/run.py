@@ -77,6 +77,10 @@ _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": ope
 _CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
 
 
+class _Entries(int):
+    """How many entries a list of a report has."""
+
+
 @dataclass(frozen=True)
 class Gate:
     """What makes a run fail that went well: a verdict, or a number of the report beyond its limit."""
@@ -100,9 +104,9 @@ class Gate:
     def check(self, found: Mapping[str, Any]) -> None:
         """Refuse a name that is no number of a report with these leaves; below what is null there might be one."""
         parts = self.name.split(".")
-        above = (".".join(parts[:count]) for count in range(1, len(parts)))
+        above = [name for count in range(1, len(parts)) if (name := ".".join(parts[:count])) in found]
         there = self.name in found and not isinstance(found[self.name], (str, bool))
-        if self.name and not there and (self.name in found or all(found.get(name, 0) is not None for name in above)):
+        if self.name and not there and (self.name in found or all(found[name] not in {None, ()} for name in above)):
             no_number = f"{self.name!r} is no number in the report"
             name = _R_SQUARED.sub("r2", self.name)
             close = None if self.name in found else _nearest(name, _numbers(found))
@@ -113,6 +117,10 @@ class Gate:
             if of_folds and not known and _IN_FOLDS.match(self.name):
                 score = "score" if of_folds == MEAN_OF_FOLDS else "RMSE"
                 meant = f"did you mean {of_folds!r}, the {score} of rows held out in folds?"
+            if above and isinstance(found[above[-1]], _Entries):
+                rows = f"{above[-1]}_rows"
+                of_rows = f"{rows!r} (rows with any of them) and " if rows in found else ""
+                meant = f"{of_rows}{above[-1]!r} (how many entries it has): always there, 0 where there is none"
             raise UsageError(
                 f"--fail-on: {no_number if self.name in found else f'the report has no {self.name!r}'}",
                 hint=meant,
@@ -163,7 +171,7 @@ class Gate:
 
 def _numbers(found: Mapping[str, Any]) -> list[str]:
     """Return the names of numbers."""
-    return [name for name, one in found.items() if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    return [name for name, one in found.items() if isinstance(one, (int, float, tuple)) and not isinstance(one, bool)]
 
 
 def _nearest(name: str, numbers: Sequence[str]) -> str | None:
@@ -190,7 +198,7 @@ def _some_numbers(found: Mapping[str, Any], part: str = "") -> str:
 
 
 def _fields(record: type[Record]) -> dict[str, Any]:
-    """Return what a report has, as far as its fields tell, with dotted names: a number, a text, or None for what only the result can tell."""
+    """Return what a report has, as far as its fields tell, with dotted names: a number, a text, () for a list, or None for what only the result can tell."""
     samples = {"int": 0, "float": 0.0, "str": "", "bool": False}
     kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
     known = dict(chain.from_iterable(vars(sys.modules[one.__module__]).items() for one in record.__mro__))
@@ -199,7 +207,7 @@ def _fields(record: type[Record]) -> dict[str, Any]:
         promised = [known.get(part) for part in kinds[name].split(" | ")]
         parts = [part for part in promised if isinstance(part, type) and issubclass(part, Record)]
         if len(parts) < len(promised):
-            found[name.rstrip("_")] = samples.get(kinds[name])
+            found[name.rstrip("_")] = () if kinds[name].startswith("tuple[") else samples.get(kinds[name])
             item = known.get(kinds[name].removeprefix("tuple[").removesuffix(", ...]"))
             if isinstance(item, type) and issubclass(item, Record) and "name" in item.names():
                 # Of several, each with a name.
@@ -212,10 +220,11 @@ def _fields(record: type[Record]) -> dict[str, Any]:
 
 
 def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what a report holds, with its dotted name; items of lists by their place, from 0, and by their name."""
+    """Yield what a report holds, with its dotted name; of lists how many items, and these by their place, from 0, and by their name."""
     if isinstance(plain, Mapping):
         items = list(plain.items())
     elif isinstance(plain, list):
+        yield prefix.removesuffix("."), _Entries(len(plain))
         items = list(enumerate(plain))
         items += [(item["name"], item) for item in plain if isinstance(item, Mapping) and "name" in item]
     else:
@@ -266,7 +275,7 @@ def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyComma
         multiple=True,
         topic="Output",
         help=f"Make a gate: exit with 1 {either}when a number of the report is below or above a limit, such as "
-        f"'{example}'; the names are those of the JSON (test.rmse is rmse in test). Given again, each of them can fail.",
+        f"'{example}'; the names are those of the JSON (test.rmse is rmse in test). A list counts its entries, 0 if it is empty: 'warnings>0' goes with every report. Given again, each of them can fail.",
     )
 
 

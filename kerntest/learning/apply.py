@@ -301,6 +301,8 @@ def _applied(
             "chosen_by": choice.said or None,
             columns.DONE: applied.done,
             "incomplete": applied.rows - applied.done,
+            "unknown_rows": applied.unknown_rows,
+            "outside_rows": applied.outside_rows,
             "output": named,
             "columns": applied.columns,
             "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *columns.kept}),
@@ -337,6 +339,8 @@ class Applied:
 
     rows: int = 0
     done: int = 0
+    unknown_rows: int = 0
+    outside_rows: int = 0
     columns: tuple[str, ...] = ()
     unknown: dict[str, UnknownLevels] = field(default_factory=dict)
     outside: dict[str, OutsideValues] = field(default_factory=dict)
@@ -346,6 +350,8 @@ class Applied:
         """Take in what came of the next rows."""
         self.rows += other.rows
         self.done += other.done
+        self.unknown_rows += other.unknown_rows
+        self.outside_rows += other.outside_rows
         self.columns = other.columns
         for name, one in other.unknown.items():
             met = self.unknown.get(name, UnknownLevels(name, (), 0))
@@ -452,8 +458,10 @@ class _RowWork:
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
         unknown = {one.column: one for one in strange}
-        outside = {one.column: one for one in self.columns.model.outside(points)}
-        return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, outside, sums)
+        far, far_rows = self.columns.model.outside(points)
+        outside = {one.column: one for one in far}
+        counts = table.n_rows, len(complete), int((points.codes < 0).any(axis=1).sum()), far_rows
+        return pa.table(columns), Applied(*counts, tuple(columns), unknown, outside, sums)
 
     def _slicewise(self, points: Points) -> tuple[dict[str, Any], dict[str, Sums]]:
         """Return what the model makes of rows, a slice at a time."""

@@ -261,7 +261,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
     @staticmethod
     def _told_of_outside(model: FittedModel, points: Points, name: str) -> None:
         """Warn of values far from those of the training rows."""
-        warn_of([one.told(name, model.far_off) for one in model.outside(points) if one.tells(len(points))])
+        warn_of([one.told(name, model.far_off) for one in model.outside(points)[0] if one.tells(len(points))])
 
 
 class Transformer(Estimator[ModelT, FitT]):

@@ -235,10 +235,10 @@ class FittedModel:
         """Return it with what it knows of the ranges of the columns of its training rows."""
         return self if rows.encoder is None else replace(self, ranges=ranges_of(rows.encoder, as_points(rows.points)))
 
-    def outside(self, points: Points) -> tuple[OutsideValues, ...]:
-        """Return which values of n rows are far beyond those of the training rows."""
+    def outside(self, points: Points) -> tuple[tuple[OutsideValues, ...], int]:
+        """Return which values of n rows are far beyond those of the training rows, and how many rows hold one."""
         kernel = self.kernel if self.PREDICTS else None
-        return values_outside(self.ranges, self.encoder, points, kernel) if self.encoder else ()
+        return values_outside(self.ranges, self.encoder, points, kernel) if self.encoder else ((), 0)
 
     @property
     def far_off(self) -> str:
@@ -405,7 +405,7 @@ def train(
     prepare(learner, rows, engine, why)
     fit = learner.fit(rows, progress)
     model: FittedModel = fit.model.with_ranges(rows)
-    odd = () if held_out is None else model.outside(as_points(held_out.points))
+    odd = () if held_out is None else model.outside(as_points(held_out.points))[0]
     name = f"test rows of {(tested or learned).read.name}"
     far = [one.told(name, model.far_off) for one in odd if one.tells(len(held_out or ()))]
     judged = learner.judge(rows, fit, held_out, learned)

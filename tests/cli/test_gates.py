@@ -64,6 +64,29 @@ def test_the_share_of_outliers_is_a_number_of_predictions(kerntest, tmp_path):
     assert (other.code, "outliers is null in the report" in other.err) == (4, True)
 
 
+def test_gates_on_drifted_data_pass_clean_data(kerntest, tmp_path):
+    """Totals and lists are there whether or not there is anything in them."""
+    rows = [f"{i % 7},{i % 5},{'ab'[i % 2]},{i % 3}\n" for i in range(60)]
+    (tmp_path / "old.csv").write_text("x,z,kind,y\n" + "".join(rows))
+    # Of 60 rows two have a number far off, one of these in both columns, and one a letter of its own beside.
+    (tmp_path / "new.csv").write_text("x,z,kind,y\n900,900,c,0\n900,1,a,0\n1,1,c,0\n" + "".join(rows[3:]))
+    assert kerntest("ridge", tmp_path / "old.csv", "--target", "y", "-o", tmp_path / "m.kt", "-q").code == 0
+    gates = {"outside_rows": 2, "unknown_rows": 2, "outside": 2, "unknown": 1, "warnings": 3}
+    for name, count in gates.items():
+        predict = ["predict", tmp_path / "m.kt", "--unknown", "ignore", "-o", tmp_path / "p.csv", "--json"]
+        clean = kerntest(*predict, tmp_path / "old.csv", "--fail-on", f"{name}>0")
+        assert (clean.code, clean.err) == (0, kerntest(*predict, tmp_path / "old.csv").err)
+        found = kerntest(*predict, tmp_path / "new.csv", "--fail-on", f"{name}>0")
+        assert (found.code, f"because of --fail-on {name}>0: {name} is {count}\n" in found.err) == (1, True)
+    assert {json.loads(clean.out)[name] for name in ("outside_rows", "unknown_rows")} == {0}
+    entry = kerntest(*predict[:-1], tmp_path / "old.csv", "--fail-on", "outside.0.rows>0")
+    assert entry.code == 2
+    assert "hint: 'outside_rows' (rows with any of them) and 'outside' (how many entries it has)" in entry.err
+    assert kerntest(*predict, tmp_path / "new.csv", "--fail-on", "outside.0.rows>1").code == 1
+    assert "did you mean 'warnings'?" in kerntest(*MMD, "--fail-on", "warning>0").err
+    assert kerntest(*MMD, "--fail-on", "warnings>0").code == 0
+
+
 @pytest.mark.parametrize("gate", ["rmse>1", "test.log_loss>1"])
 def test_a_gate_on_a_number_that_is_null_is_4(kerntest, gate):
     outcome = kerntest(*SVM, "--fail-on", gate)

@@ -28,7 +28,8 @@ def test_an_example_runs_where_the_sample_data_are(line, shop, tmp_path, monkeyp
     with TemporaryFile() as out, TemporaryFile() as err:
         code = run_line(line, stdout=out, stderr=err, home=home)
         printed, told = (file.seek(0) or file.read().decode() for file in (out, err))
-    assert code == (1 if "--fail-on" in line else 0), told
+    # Files differ; the rows that a model was trained on are not far from themselves.
+    assert code == (1 if "--fail-on" in line and "outside_rows" not in line else 0), told
     assert "error:" not in told
     written = [path for path in home.rglob("*") if path.is_file()]
     assert printed or (written and all(path.stat().st_size for path in written))

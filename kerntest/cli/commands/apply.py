@@ -39,6 +39,8 @@ PREDICT = Manual(
         "-o predicted.csv --json",
         "Of a ridge regression, with intervals that hold 90 % of new values": "kerntest predict wear.kt machines.csv "
         "--interval 0.9",
+        "A gate on the data: exit code 1 if any value is far from the training rows": "kerntest predict species.kt "
+        "iris.csv --fail-on 'outside_rows>0'",
         "From a pipe": "head -n 20 iris.csv | kerntest predict species.kt -",
     },
     arguments={
@@ -108,7 +110,8 @@ def _applying(
         _data(
             "--unknown",
             of=("error", "ignore"),
-            help="Categories that no training row had: error (stop) or ignore (different from every known one).",
+            help="Categories that no training row had: error (stop) or ignore (different from every known one; "
+            "'unknown_rows>0' is a gate on them).",
         ),
         common.csv_options,
         common.SAMPLE_SEED,
@@ -119,7 +122,7 @@ def _applying(
             topic="Output",
             help=f"Write the {written} to a .csv, .parquet or .jsonl file instead of stdout; stdout then gets a report.",
         ),
-        gate_option(example="incomplete>0"),
+        gate_option(example="outside_rows>0"),
         common.report_options,
         common.engine_options("local", "dask"),
     )

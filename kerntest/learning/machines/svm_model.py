@@ -72,9 +72,9 @@ class SvmModel(FittedModel):
         fits = scores == (count if none else len(every))
         return None if fits else f"its {scores:,} scores are not those of {count:,} classes"
 
-    def outside(self, points: Points) -> tuple[OutsideValues, ...]:
+    def outside(self, points: Points) -> tuple[tuple[OutsideValues, ...], int]:
         """Return which values of n rows are far beyond those of the training rows; of one class these are outliers, and told so."""
-        return () if self.task == "one-class" else FittedModel.outside(self, points)
+        return ((), 0) if self.task == "one-class" else FittedModel.outside(self, points)
 
     def scores(
         self, points: Points | Array, engine: Engine, then: Callable[[Array], NDArray[Any]] | None = None

@@ -64,14 +64,14 @@ def ranges_of(encoder: Encoder, points: Points) -> tuple[ColumnRange, ...]:
 
 def values_outside(
     ranges: tuple[ColumnRange, ...], encoder: Encoder, points: Points, kernel: Kernel | None = None
-) -> tuple[OutsideValues, ...]:
-    """Return of each column the values of other rows that are far beyond its range, or farther than a kernel reaches.
+) -> tuple[tuple[OutsideValues, ...], int]:
+    """Return of each column the values of other rows that are far beyond its range, or farther than a kernel reaches, and how many rows hold one.
 
     Cost: two passes where there are none.
     """
-    known, found = {one.column: one for one in ranges}, []
+    known, found, rows = {one.column: one for one in ranges}, [], np.zeros(len(points), dtype=bool)
     if not known or not len(points):
-        return ()
+        return (), 0
     ends = points.numeric.min(axis=0).tolist(), points.numeric.max(axis=0).tolist()
     beyond = np.zeros(len(encoder.numeric))
     for k, (spec, lowest, highest) in enumerate(zip(encoder.numeric, *ends, strict=True)):
@@ -79,7 +79,7 @@ def values_outside(
             first, last = (end * spec.spread + spec.centre for end in (lowest, highest))
             beyond[k] = max(own.low - first, last - own.high, 0.0) / spec.spread
     if not beyond.any():
-        return ()
+        return (), 0
     reaches = _reaches(kernel, encoder, beyond)
     for place in np.flatnonzero(beyond).tolist():
         spec = encoder.numeric[place]
@@ -92,13 +92,14 @@ def values_outside(
         off = np.maximum(low - values, values - high)
         outside = values[off > near]
         if len(outside):
+            rows |= off > near
             ends_outside = _rounded(outside.min(), outside.max())
             counts = len(outside), int((off > min(far, reach)).sum())
             told = float(f"{reach:.6g}") if reach < far else None
             found.append(
                 OutsideValues(spec.name, spec.kind, *counts, ends_outside[0], ends_outside[1], low, high, told)
             )
-    return tuple(found)
+    return tuple(found), int(rows.sum())
 
 
 def _reaches(kernel: Kernel | None, encoder: Encoder, beyond: Array) -> Array:

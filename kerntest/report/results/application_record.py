@@ -122,6 +122,8 @@ class ApplicationReport(Result):
         How they were chosen.
     incomplete : int
         Rows with a missing value, left out or left without a value of the model.
+    unknown_rows, outside_rows : int
+        Rows with any value in `unknown`, and with any in `outside`.
     output : str or None
         The file; None for the standard output.
     columns : tuple of str
@@ -145,6 +147,8 @@ class ApplicationReport(Result):
     rows: int
     chosen_by: str | None
     incomplete: int
+    unknown_rows: int
+    outside_rows: int
     output: str | None
     columns: tuple[str, ...]
     columns_ignored: tuple[str, ...]
