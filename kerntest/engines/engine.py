@@ -429,7 +429,7 @@ def bytes_to_read() -> float | None:
 def refuse_to_read(size: float, name: str) -> None:
     """Refuse to read what takes so many bytes, if that is more than is allowed beside all that was read before."""
     current = CURRENT.get()
-    hint = f"give it more {option('memory')}, or fewer rows or columns; tests read files of any size with {option('method', 'features')}"
+    hint = f"give it more {option('memory')}, or a file of fewer rows or columns"
     refuse_beyond(size + current.taken(), current.engine.memory, f"reading {name} takes at least", hint)
 
 

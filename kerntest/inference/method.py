@@ -128,7 +128,11 @@ class Way:
                 if why := self.goes_by_features(read(first, second, every_row), [one.count() for one in inputs]):
                     yield ByFeatures(inputs[0], inputs[-1] if len(inputs) > 1 else None, why)
                     return
-        groups = read(x, y, reading)
+        # Features of files that are read in pieces.
+        in_pieces = len(data) != self.sides and not self.needs_matrices
+        features = f"{option('method', 'features')} reads files of any size"
+        with told_of_pieces(features if in_pieces else None):
+            groups = read(x, y, reading)
         why = self.goes_by_features(groups, [one.n_rows for one in groups.read])
         yield ByFeatures(groups.read[0], groups.read[-1] if len(data) > 1 else None, why) if why else groups
 
@@ -156,6 +160,17 @@ class Way:
                 code="undecided.work",
             )
         return ()
+
+
+@contextmanager
+def told_of_pieces(way_out: str | None) -> Iterator[None]:
+    """Let a refusal to read files whole say what reads them in pieces."""
+    try:
+        yield
+    except UndecidedError as error:
+        if way_out and error.code == "undecided.memory":
+            error.hint = f"{error.hint}; {way_out}"
+        raise
 
 
 def _parsed(kernel: Kernel | str) -> Kernel | None:

@@ -86,6 +86,26 @@ def test_a_parquet_file_is_refused_by_what_it_says_of_itself(tmp_path):
     assert "takes at least" in refused(path, path)
 
 
+def test_what_reads_files_in_pieces_is_named_where_it_does(tmp_path):
+    """Groups of one file, several files and fits are read whole, by features too."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes(rows(1_000_000))
+    files, way_out = "a file of fewer rows or columns", "; two files, a sample in each, may be of any size with method="
+    for hint, called in [
+        (
+            f"{files}; method='features' reads files of any size",
+            lambda: kerntest.hsic_test(path, x_columns="a", y_columns="b", method="exact"),
+        ),
+        (f"{files}{way_out}'features'", lambda: kerntest.mmd_test(path, by="a", method="features")),
+        (f"{files}{way_out}'features'", lambda: kerntest.mmd_test(path, path, path, method="features")),
+        (files, lambda: kerntest.mmd_test(path, path, paired="a")),
+        (files, lambda: kerntest.train_svm(path, "b")),
+    ]:
+        with kerntest.compute_on(memory="200MB"), pytest.raises(UndecidedError, match="reading") as caught:
+            called()
+        assert caught.value.hint == f"give it more memory=, or {hint}"
+
+
 def test_tables_that_are_still_there_count(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(rows(800_000))

@@ -31,7 +31,7 @@ from kerntest.errors import (
 from kerntest.inference.comparison import Compared, Comparison
 from kerntest.inference.exact import RunOfTest, paired_copies
 from kerntest.inference.family import choose_pair
-from kerntest.inference.method import ByFeatures, OneOfTests, Way
+from kerntest.inference.method import ByFeatures, OneOfTests, Way, told_of_pieces
 from kerntest.inference.relabelling.permuted_pairs import SeveralSamples, pairs_of
 from kerntest.inference.screens.many_pairs import adjusted
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
@@ -69,6 +69,8 @@ UNTESTABLE = {"data.no_columns", "data.too_few_rows", "data.no_rows_left", "data
 UNTESTABLE |= {"undecided.degenerate_kernel", "undecided.floor"}
 # Different warnings of pairs that are told; each pair has its own in the record.
 WARNINGS_TOLD = 4
+# What is read in pieces where several samples are not.
+TWO_FILES = "two files, a sample in each, may be of any size with {}"
 # Steps of progress.
 STEPS = 1000
 
@@ -87,7 +89,8 @@ def compare_groups(
             code="usage.by",
         )
     reading = comparison.reading
-    table = read_one(data, reading, "x")
+    with told_of_pieces(TWO_FILES.format(option("method", "features"))):
+        table = read_one(data, reading, "x")
     samples, told = groups_of(reading, data, table, by, reference)
     same = partial(asks_of_whole_cases, comparison.reading, data, samples, alpha=comparison.options.alpha)
     within = partial(asks_within_cases, comparison.reading, data, samples)
@@ -124,7 +127,8 @@ def compare_tables(comparison: Comparison, sources: Sequence[Any], reference: ob
         raise one_table(comparison.reading, sources[0])
     letters = ["x", "y", *(f"y{place}" for place in range(2, len(sources)))]
     reading = comparison.reading
-    tables = [read_one(one, reading, letter) for one, letter in zip(sources, letters, strict=True)]
+    with told_of_pieces(TWO_FILES.format(option("method", "features"))):
+        tables = [read_one(one, reading, letter) for one, letter in zip(sources, letters, strict=True)]
     names = [table.name for table in tables]
     # Equal names are told apart by their place.
     names = [f"{name} ({place})" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
