@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data import written_values as forms
-from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
-from kerntest.errors import DataError, option, shown_value, taken_as_value
+from kerntest.data.table import EXACT_INTEGERS, MISSING, Column, ColumnProblem, Remark, Table, comment_hint
+from kerntest.errors import DataError, option, shown_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
@@ -52,11 +52,13 @@ def as_text(column: Column) -> Column:
     if column.is_category:
         lasting = column.problem if column.problem is not None and column.problem.kind is None else None
         return replace(column, kind="text", problem=lasting)
-    present = np.unique(column.values[~np.isnan(column.values)])
-    codes = np.searchsorted(present, column.values)
+    values = column.values if column.digits is None else column.digits
+    present = np.unique(values[~column.missing])
+    codes = np.searchsorted(present, values)
     codes[column.missing] = -1
-    shown = date_text if column.kind == "date" else number_text
-    return text_column(column.name, codes.astype(np.int64), [shown(value) for value in present.tolist()])
+    shown: Any = date_text if column.kind == "date" else number_text if column.digits is None else str
+    found = text_column(column.name, codes.astype(np.int64), [shown(value) for value in present.tolist()])
+    return replace(found, digits=column.digits)
 
 
 def as_label(column: Column) -> Column:
@@ -77,12 +79,8 @@ def date_text(day: float) -> str:
 
 # At this share of numbers, values with a comma are taken for mistakes and not for numbers in another notation.
 NEARLY_ALL = 0.9
-# Where a word such as None makes more than this share of a text column missing, that is told.
-MANY_MISSING = 0.05
 # Stands for a value that nobody knows in many files.
 UNKNOWN = "?"
-# Words that answers may be, too: none, and does not apply.
-MAYBE_VALUES = {"None", "N/A", "n/a"}
 # So few different strange values may stand for a missing one.
 _FEW = 3
 # Milliseconds since 1970.
@@ -383,9 +381,23 @@ def texts_understood(table: Table, texts: Collection[str], dayfirst: bool | None
         if column.problem is not None or column.name in texts:
             return column
         found = understood(column, table, dayfirst=dayfirst, quoted=True) if column.kind == "text" else column
-        return with_remark(column, found, table)
+        return told_apart(with_remark(column, found, table))
 
     return replace(table, columns=tuple(map(read, table.columns)))
+
+
+def told_apart(column: Column, others: Sequence[Column] = ()) -> Column:
+    """Return whole numbers as text if different ones, of the column and others, would be one as floating-point numbers."""
+    both = (column, *others)
+    if column.kind != "number" or any(one.digits is None for one in both):
+        return column
+    whole = np.unique(np.concatenate([np.asarray(one.digits)[~one.missing] for one in both]))
+    numbers = whole.astype(np.float64)
+    if not (equal := np.flatnonzero(numbers[1:] == numbers[:-1])).size:
+        return column
+    first, second = whole[equal[0] : equal[0] + 2]
+    remark = Remark("whole numbers of many digits were read as categories", f"{first} and {second} would be one number")
+    return replace(as_text(column), remarks=(*column.remarks, remark))
 
 
 def _size(column: Column, na: Sequence[str]) -> str | None:
@@ -396,29 +408,6 @@ def _size(column: Column, na: Sequence[str]) -> str | None:
         return None
     units = {None if (worn := forms.undressed(level)) is None else worn.unit for level in levels}
     return levels[0] if len(units) == 1 and units.isdisjoint({None, ""}) else None
-
-
-def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> Table:
-    """Return the table with a warning for each text column of which a word makes more than 5 % missing."""
-
-    def told(column: Column) -> Column:
-        if column.kind != "text" or column.problem is not None or column.n_missing <= MANY_MISSING * table.n_rows:
-            return column
-        (typed,) = as_typed([column.name])
-        counts = typed.take(column.missing).level_counts
-        # A column of empty fields has no word.
-        if counts.max(initial=0) <= MANY_MISSING * table.n_rows:
-            return column
-        most = int(np.argmax(counts))
-        word = typed.levels[most]
-        # What else may "NA" be?
-        if word not in MAYBE_VALUES:
-            return column
-        said = f"{shown_value(word)} in column {column.name!r} is taken as missing, in {counts[most]:,} of "
-        remark = Remark(f"{said}{table.n_rows:,} rows; if it is a value, {taken_as_value(word, table.na)}")
-        return replace(column, emptied_by=word, remarks=(*column.remarks, remark))
-
-    return replace(table, columns=tuple(map(told, table.columns)))
 
 
 # What Arrow holds.
@@ -485,7 +474,11 @@ def _plain(name: str, data: Any) -> Column | None:
     if types.is_null(kind):
         return Column(name, "number", np.full(len(data), np.nan))
     if types.is_decimal(kind):
-        data, kind = data.cast(pa.float64()), pa.float64()
+        try:
+            kind = pa.float64() if kind.scale else pa.int64()
+            data = data.cast(kind)
+        except pa.ArrowInvalid:
+            data, kind = data.cast(pa.float64()), pa.float64()
     if types.is_boolean(kind):
         codes = _joined((np.where(_missing(chunk), -1, _bits(chunk, 1)) for chunk in data.chunks), np.int64)
         return Column(name, "boolean", codes, BOOLEAN_LEVELS)
@@ -496,15 +489,19 @@ def _plain(name: str, data: Any) -> Column | None:
         return None
     letter = "u" if types.is_unsigned_integer(kind) else "f" if types.is_floating(kind) else "i"
     dtype = f"{letter}{kind.bit_width // 8}"
-    ticks, unit = (_fixed_width(chunk, dtype) for chunk in data.chunks), getattr(kind, "unit", "ms")
+    ticks, unit = [_fixed_width(chunk, dtype) for chunk in data.chunks], getattr(kind, "unit", "ms")
+    large = types.is_integer(kind) and any(
+        max(int(chunk.max(initial=0)), -int(chunk.min(initial=0))) >= EXACT_INTEGERS for chunk in ticks
+    )
+    digits = _joined(ticks, dtype) if large else None
     if unit == "ns" and (is_date or hours):
         # Nanoseconds since 1970 are no float64, but microseconds are: as a file with these has them.
-        ticks, unit = (chunk // 1000 + chunk % 1000 / 1000 for chunk in ticks), "us"
+        ticks, unit = [chunk // 1000 + chunk % 1000 / 1000 for chunk in ticks], "us"
     values = _joined(ticks, np.float64)
     if is_date or hours:
         values /= _TICKS_PER_DAY["day" if types.is_date32(kind) else unit] / (24 if hours else 1)
     values[_joined(map(_missing, data.chunks), bool)] = np.nan
-    return Column(name, "date" if is_date else "number", values, written=hours)
+    return Column(name, "date" if is_date else "number", values, written=hours, digits=digits)
 
 
 def _encoded(name: str, data: Any) -> Column:

@@ -19,11 +19,13 @@ from kerntest.data.column_types import (
     first_row,
     identifies_rows,
     settled,
+    told_apart,
     unusable,
     value_problem,
 )
 from kerntest.data.gaps import apply_missing
 from kerntest.data.table import (
+    EXACT_INTEGERS,
     Column,
     ColumnProblem,
     Table,
@@ -173,6 +175,7 @@ def match_tables(
     if differ and not (common and shared):
         raise _columns_differ(x, y, (only_x, only_y), differ if shared else "")
     in_x, in_y = (_as_texts(table.select([name for name in from_x if name in shared]), texts) for table in (x, y))
+    in_x, in_y = _both(_with_every_digit, in_x, in_y)
     # A column that is text in one of them is what the values of both say.
     in_x, in_y = _both(lambda *columns: settled(columns, (x, y)), in_x, in_y)
     in_x, in_y = _both(_agreed, check_usable(in_x), check_usable(in_y))
@@ -187,6 +190,20 @@ def _both(change: Callable[[Column, Column], tuple[Column, Column]], x: Table, y
     """Return both tables with each pair of columns changed."""
     pairs = [change(*columns) for columns in zip(x.columns, y.columns, strict=True)]
     return replace(x, columns=tuple(pair[0] for pair in pairs)), replace(y, columns=tuple(pair[1] for pair in pairs))
+
+
+def _with_every_digit(in_x: Column, in_y: Column) -> tuple[Column, Column]:
+    """Return whole numbers as text in both tables if they are in one, or if those of one would equal others of the other."""
+    for one, other in ((in_x, in_y), (in_y, in_x)):
+        if one.kind == "text" and one.digits is not None and other.kind == "number" and _has_every_digit(other):
+            return as_text(in_x), as_text(in_y)
+    return told_apart(in_x, [in_y]), told_apart(in_y, [in_x])
+
+
+def _has_every_digit(column: Column) -> bool:
+    """Say whether numbers are whole, and their digits are known."""
+    present = column.values[~column.missing]
+    return column.digits is not None or bool(np.all((np.abs(present) < EXACT_INTEGERS) & (present % 1 == 0)))
 
 
 def units_differ(x: Table, y: Table) -> Iterator[str]:
@@ -350,8 +367,6 @@ def standardize(
     return deviation / spread, np.ldexp(centre + correction, exponent), scale
 
 
-# Whole numbers from here on are not all told apart as floating-point numbers.
-EXACT_INTEGERS = 2.0**53
 _FEWEST_ROWS = 2
 ONE_VALUE = "has one value in all rows"
 
@@ -427,7 +442,8 @@ def laid_below(*columns: Column) -> Column:
     """Return one column of the values of several, categories coded by those of their levels that occur, sorted."""
     first = columns[0]
     if not first.is_category:
-        return replace(first, values=np.concatenate([one.values for one in columns])) if len(columns) > 1 else first
+        values = np.concatenate([one.values for one in columns])
+        return replace(first, values=values, digits=None) if len(columns) > 1 else first
     levels = tuple(sorted(set().union(*(column.used_levels for column in columns))))
     position = {level: code for code, level in enumerate(levels)}
     codes = [
@@ -435,13 +451,13 @@ def laid_below(*columns: Column) -> Column:
         np.array([*(position.get(level, -1) for level in column.levels), -1], dtype=np.int64)[column.values]
         for column in columns
     ]
-    return replace(first, values=np.concatenate(codes), levels=levels)
+    return replace(first, values=np.concatenate(codes), levels=levels, digits=None)
 
 
 def reason_to_leave_out(column: Column) -> str | None:
     """Return why a column cannot tell anything in a test; None if it can."""
     constant = column.range[0] == column.range[1]
-    value = float(column.values[0]) if constant and not column.is_category else 0.0
+    value = float(column.values[0]) if constant and not column.is_category and column.digits is None else 0.0
     n_rows, n_levels = len(column.values), len(column.levels)
     return reason_from_facts(column.name, column.kind, n_rows=n_rows, n_levels=n_levels, constant=constant, value=value)
 

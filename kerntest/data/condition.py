@@ -12,6 +12,7 @@ of it is ever run as a program.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from functools import reduce
@@ -21,7 +22,7 @@ import numpy as np
 
 from kerntest.data.columns import check_usable
 from kerntest.data.table import unknown_column
-from kerntest.data.written_values import days_of, is_number
+from kerntest.data.written_values import PLAIN, days_of, is_number
 from kerntest.errors import UsageError, option, shown_value, suggest
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+# Of more digits no number is as large.
+_WHOLE = re.compile(r"\s*[+-]?\d{1,300}\s*").fullmatch
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
 _KEYWORDS = {"and", "or", "not", "in", "is"}
 _TRUTH = {"true", "false"}
@@ -326,6 +329,8 @@ class Condition:
             return self._with_value(first, compare, right)
         if first is None:
             return self._with_value(second, _TURNED.get(compare, compare), left)
+        if first.digits is not None and second.digits is not None:
+            return Truth.of(compare(first.digits, second.digits), first.missing | second.missing)
         if first.is_category != second.is_category or "date" in {first.kind, second.kind} != {"date"}:
             both = f"columns {first.name!r} ({first.kind}) and {second.name!r} ({second.kind})"
             self._fail(f"{both} cannot be compared", "compare columns of one kind", sign)
@@ -343,18 +348,22 @@ class Condition:
         if column.kind == "date" and (span := days_of(token.text)) is not None:
             return Truth.of(_of_days(column.values, compare, span), column.missing)
         if not column.is_category:
-            number = float(token.text) if is_number_here else column.form.read_again(token.text)
+            plain = is_number_here or (column.form == PLAIN and is_number(token.text))
+            number = _number(token.text) if plain else column.form.read_again(token.text)
             if number is None or (is_number_here and column.kind == "date"):
                 what = f"column {column.name!r} holds {column.kind}s, and {shown_value(token.text)} is none"
                 self._fail(what, f"write a value as the column has it: {_shown(column)}", token)
-            return Truth.of(compare(column.values, number), column.missing)
+            # Floating-point numbers are compared as such.
+            values, number = (column.values, float(number)) if column.digits is None else (column.digits, number)
+            return Truth.of(compare(values, number), column.missing)
         if is_number_here:
             # Numbers that were taken for texts are numbers here.
-            numbers = np.array([float(level) if is_number(level) else np.nan for level in column.levels])
-            if len(numbers) and np.isnan(numbers).all():
+            numbers = [_number(level) if is_number(level) else math.nan for level in column.levels]
+            if numbers and all(map(math.isnan, numbers)):
                 what = f"column {column.name!r} holds text, and {token.text} is a number"
                 self._fail(what, f"text stands between single quotes: {_shown(column)}", token)
-            levels = compare(numbers, float(token.text))
+            wanted = _number(token.text)
+            levels = np.array([compare(number, wanted) for number in numbers], dtype=bool)
         else:
             fold = str.casefold if _of_truth(column) else str
             levels = np.array([compare(fold(level), fold(token.text)) for level in column.levels], dtype=bool)
@@ -370,6 +379,11 @@ def _of_days(values: NDArray[np.float64], compare: Compare, span: tuple[float, f
     found: dict[Compare, Mask] = {operator.lt: before, operator.le: ~after, operator.gt: after, operator.ge: ~before}
     found |= {operator.eq: within, operator.ne: ~within}
     return found[compare]
+
+
+def _number(text: str) -> float:
+    """Return a number, whole ones with every digit."""
+    return int(text) if _WHOLE(text) else float(text)
 
 
 def _quoted(text: str) -> str:

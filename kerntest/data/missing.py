@@ -9,11 +9,11 @@ import numpy as np
 
 from kerntest.data.column_types import as_text
 from kerntest.data.columns import standardize
-from kerntest.data.table import Column, Table, refuse_duplicates
-from kerntest.errors import one_of
+from kerntest.data.table import Column, Remark, Table, refuse_duplicates
+from kerntest.errors import one_of, shown_value, taken_as_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,6 +22,10 @@ MissingPolicy: TypeAlias = Literal["error", "drop", "indicator"]
 GAP, PRESENCE = "(missing)", ("missing", "present")
 # Numbers that stand for the gaps of columns, by their names; None where gaps are a category of their own.
 Fillings: TypeAlias = "Mapping[str, float | None]"
+# Where a word such as None makes more than this share of a text column missing, that is told.
+MANY_MISSING = 0.05
+# Words that answers may be, too: none, and does not apply.
+MAYBE_VALUES = {"None", "N/A", "n/a"}
 
 
 def check_policy(missing: str) -> None:
@@ -72,7 +76,7 @@ def _filled(column: Column, by: Fillings) -> Iterator[Column]:
     elif value is None:
         yield with_gap_level(column)
     else:
-        yield replace(column, values=np.where(column.missing, value, column.values))
+        yield replace(column, values=np.where(column.missing, value, column.values), digits=None)
         yield Column(presence_name(column.name), "text", presence(column), PRESENCE)
 
 
@@ -88,3 +92,26 @@ def with_gap_level(column: Column) -> Column:
     # The last place is that of code -1.
     codes = np.array([levels.index(level) for level in (*text.levels, GAP)], dtype=np.int64)
     return replace(text, values=codes[text.values], levels=levels)
+
+
+def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> Table:
+    """Return the table with a warning for each text column of which a word makes more than 5 % missing."""
+
+    def told(column: Column) -> Column:
+        if column.kind != "text" or column.problem is not None or column.n_missing <= MANY_MISSING * table.n_rows:
+            return column
+        (typed,) = as_typed([column.name])
+        counts = typed.take(column.missing).level_counts
+        # A column of empty fields has no word.
+        if counts.max(initial=0) <= MANY_MISSING * table.n_rows:
+            return column
+        most = int(np.argmax(counts))
+        word = typed.levels[most]
+        # What else may "NA" be?
+        if word not in MAYBE_VALUES:
+            return column
+        said = f"{shown_value(word)} in column {column.name!r} is taken as missing, in {counts[most]:,} of "
+        remark = Remark(f"{said}{table.n_rows:,} rows; if it is a value, {taken_as_value(word, table.na)}")
+        return replace(column, emptied_by=word, remarks=(*column.remarks, remark))
+
+    return replace(table, columns=tuple(map(told, table.columns)))

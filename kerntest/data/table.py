@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Kind = Literal["number", "boolean", "text", "date"]
 # Words that stand for a missing value in CSV; an empty field always does.
 MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A")
+# Whole numbers from here on are not all told apart as floating-point numbers.
+EXACT_INTEGERS = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Column:
     emptied_by : str
         The word, such as None, for which many values of a text column in CSV are missing; empty where few are.
     remarks : tuple of Remark
+    digits : ndarray, shape (n,), optional
+        Whole numbers of which some lie beyond 2^53, with every digit; of a text column those that it is made of.
     """
 
     name: str
@@ -82,6 +86,7 @@ class Column:
     written: str = ""
     emptied_by: str = ""
     remarks: tuple[Remark, ...] = ()
+    digits: NDArray[Any] | None = None
 
     @property
     def form(self) -> Form:
@@ -124,7 +129,7 @@ class Column:
 
     def take(self, rows: NDArray[Any]) -> Column:
         """Return the column at these rows (indices or a mask); the levels stay."""
-        return replace(self, values=self.values[rows])
+        return replace(self, values=self.values[rows], digits=None if self.digits is None else self.digits[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,6 +402,8 @@ class BlockReader(ABC):
         Size of the work: bytes of CSV, rows of Parquet.
     written : mapping of str to str
         In which forms columns of numbers and dates are written, where not plainly; to be set by who knows it.
+    categorical : frozenset of str
+        Columns that are text whatever they hold, where blocks have types of their own; to be set by who knows it.
     """
 
     name: str
@@ -405,6 +412,7 @@ class BlockReader(ABC):
     warnings: tuple[str, ...]
     total: int
     written: Mapping[str, str] = MappingProxyType({})
+    categorical: frozenset[str] = frozenset()
 
     @abstractmethod
     def head(self, categorical: Sequence[str]) -> Table:

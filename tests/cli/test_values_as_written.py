@@ -306,9 +306,7 @@ def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest):
 
 
 def test_notes_are_told_once(columns, kerntest):
-    found, _ = columns({"big": range(10**18, 10**18 + 40), "m": [f"\u2212{k / 100:.2f}" for k in range(40)]})
-    note = "has one value in all rows to the 16 digits of a number (--categorical takes"
-    assert found["big"]["note"].startswith(note)
+    columns({"m": [f"\u2212{k / 100:.2f}" for k in range(40)]})
     assert kerntest("mmd", "a.csv", "a.csv").out.count("were read as numbers in m (\u22120.01 is -0.01)") == 1
 
 

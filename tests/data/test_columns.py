@@ -303,9 +303,7 @@ def test_infinities_of_arrays_name_the_row(refused):
 def test_integers_that_differ_beyond_sixteen_digits(csv):
     for name, more in (("x.csv", 0), ("y.csv", 10)):
         csv("id,v\n" + "".join(f"{2**60 + more + k % 2},{k % 7}\n" for k in range(40)), name)
-    result = mmd_test("x.csv", "y.csv")
-    assert any("to the 16 digits of a number" in warning for warning in result.warnings)
-    assert mmd_test("x.csv", "y.csv", categorical="id").p_value < 0.01
+    assert mmd_test("x.csv", "y.csv").p_value == mmd_test("x.csv", "y.csv", categorical="id").p_value < 0.01
 
 
 # Rows of two tables, one below the other

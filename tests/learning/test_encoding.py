@@ -234,8 +234,8 @@ def test_categories_are_compared_by_what_they_mean_in_any_column(table):
     [
         # The same text wins over the same value, and two of one value are told apart.
         (("1", "1.0", "2.0", "2.00"), {"1": 1}, "2"),
-        # So are numbers beyond those that floats tell apart.
-        (("12", "9007199254740992"), {"12": 1}, "9007199254740992"),
+        # So are whole numbers that floats do not tell apart.
+        (("12", "9007199254740992"), {"12": 1, "9007199254740992": 2}, "9007199254740993"),
     ],
 )
 def test_numbers_are_categories_by_their_text_first(table, levels, known, unknown):

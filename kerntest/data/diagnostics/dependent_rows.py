@@ -176,7 +176,7 @@ def _apart(name: str, tables: Sequence[Table]) -> float:
     if any(name not in one.names for one in tables):
         return 0.0
     columns = [one[name] for one in tables]
-    if any(one.is_category for one in columns):
+    if any(one.is_category or one.digits is not None for one in columns):
         columns = [as_text(one) for one in columns]
         known = {
             level: place

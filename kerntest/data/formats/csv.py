@@ -19,6 +19,7 @@ from kerntest.data.column_types import column_of
 from kerntest.data.columns import Patterns, infinity, match_names
 from kerntest.data.formats import dialect
 from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions
+from kerntest.data.missing import with_words
 from kerntest.data.source import Found, Source, open_file, unpacked_stream
 from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
 from kerntest.data.written_values import PLAIN, THOUSANDS, form_of, has_comma, is_number, marked_number, present_counts
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = (1 << 31) - 1
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
+_WHOLE, _BEYOND_64_BITS = re.compile(r"[+-]?\d+", re.ASCII).fullmatch, 2.0**63
 _LEADING_ZERO = r"^[ \t]*[+-]?0[0-9xX]"
 
 
@@ -79,12 +81,28 @@ class _Rows:
         if quoted := b'"' in self.text and bool(na) and re.search(word, self.text) is not None:
             again += [one.name for one in inferred.schema if types.is_dictionary(one.type)]
         reread = self.parsed(dict.fromkeys(again, _ENCODED), quoted_words=not quoted) if again else {}
-        return {
+        found = {
             name: column_types.without_blanks(
                 column_of(name, (reread if name in again else inferred)[name], self.table_name), na
             )
             for name in names
         }
+        # Of whole numbers beyond 64 bits Arrow keeps 16 digits.
+        return found | {
+            one.name: self._with_digits(found[one.name])
+            for one in inferred.schema
+            if types.is_floating(one.type) and one.name not in again
+        }
+
+    def _with_digits(self, column: Column) -> Column:
+        """Return numbers with every digit, if they are whole and one is beyond 64 bits."""
+        if not _BEYOND_64_BITS <= np.fmax.reduce(np.abs(column.values), initial=0.0) < np.inf:
+            return column
+        (typed,) = self.as_typed([column.name])
+        whole = [int(level) if _WHOLE(level) else None for level in typed.levels]
+        digits = np.array([*whole, None], dtype=object)[typed.values]
+        digits[column.missing] = 0
+        return column if None in digits else replace(column, digits=digits)
 
     def _may_lead_with_zero(self) -> bool:
         """Say whether some value may begin like 001 or 0x1f."""
@@ -175,11 +193,11 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
     free = [column for name, column in columns.items() if name not in forced]
     in_numbers = read_numerals(free, bare, options.decimal, rows.as_typed)
     columns |= {
-        text.name: column_types.with_remark(text, _meant(column, bare, rows), bare)
+        text.name: column_types.told_apart(column_types.with_remark(text, _meant(column, bare, rows), bare))
         for text, column in zip(free, in_numbers, strict=True)
     }
     told_of_each = (replace(one, remarks=(*remarks.get(name, ()), *one.remarks)) for name, one in columns.items())
-    return column_types.with_words(replace(bare, columns=tuple(told_of_each)), rows.as_typed)
+    return with_words(replace(bare, columns=tuple(told_of_each)), rows.as_typed)
 
 
 def _files_of(source: Source, options: CsvOptions) -> list[CsvFile]:
@@ -369,7 +387,8 @@ class CsvBlocks(BlockReader):
         if kind not in {"number", "date"}:
             return column
         if column.kind == kind or column.missing.all():
-            asked = Column(column.name, kind, np.where(column.missing, np.nan, column.values))
+            nothing = Column(column.name, kind, np.full(len(column.values), np.nan))
+            asked = column if column.kind == kind else nothing
             problem = infinity(asked, table, rows.as_typed)
             if problem is None or not is_number(str(problem.error.where["value"])):
                 return asked

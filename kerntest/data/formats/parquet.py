@@ -246,8 +246,6 @@ class ParquetBlocks(BlockReader):
     """The rows of Parquet files; columns are found by name in each, and have the types of its schema."""
 
     format = "parquet"
-    # Columns that are to be text whatever they hold.
-    categorical: frozenset[str] = frozenset()
 
     def __init__(
         self,

@@ -82,6 +82,7 @@ class Input:
         self._used, self.warnings = matched, matched.warnings
         if self.reader is not None:
             self.reader.written = {column.name: column.written for column in matched.columns if column.written}
+            self.reader.categorical |= {column.name for column in matched.columns if column.kind == "text"}
         elif missing == "error":
             # All rows are here, so that missing values are refused at once.
             apply_missing(matched, missing)

@@ -245,7 +245,7 @@ def _codes(groups: Groups, used: Sequence[Table], name: str, said: str) -> NDArr
 
 def _codes_of(columns: Sequence[Column]) -> NDArray[np.intp]:
     """Return which value of a column of two tables each row has."""
-    if len({column.kind for column in columns}) > 1:
+    if len({column.kind for column in columns}) > 1 or any(column.digits is not None for column in columns):
         columns = list(map(as_text, columns))
     return np.unique(laid_below(*columns).values, return_inverse=True)[1]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from kerntest.data.column_types import as_text, decimal_hint, missing_hint, value_problem
-from kerntest.data.columns import EXACT_INTEGERS, arrange, infinity, standardize
+from kerntest.data.columns import arrange, infinity, standardize
 from kerntest.data.facts import lone_values
 from kerntest.data.gaps import apply_missing
 from kerntest.data.missing import GAP, PRESENCE, filled, fillings, presence, presence_name, with_gap_level
-from kerntest.data.table import MISSING, Kind, comment_hint
+from kerntest.data.table import EXACT_INTEGERS, MISSING, Kind, comment_hint
 from kerntest.data.written_values import form_of, is_number
 from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, counted, listed, option, suggest
@@ -330,7 +330,9 @@ def _numbers(spec: ColumnSpec, table: Table, model: str) -> Array:
 def level_codes(name: str, levels: tuple[str, ...], column: Column) -> tuple[Codes, UnknownLevels]:
     """Return a column of categories as codes into some levels, shape (n,); -1 for those that are told."""
     text = column if column.is_category else as_text(column)
-    codes: Codes = np.array(_places(levels, column.kind, text.levels), dtype=np.int64)[text.values]
+    # Of whole numbers every digit is known.
+    kind = column.kind if column.digits is None else text.kind
+    codes: Codes = np.array(_places(levels, kind, text.levels), dtype=np.int64)[text.values]
     strange = text.values[codes < 0].tolist()
     values = tuple(text.levels[code] for code in dict.fromkeys(strange))
     return codes, UnknownLevels(name, values, len(strange))

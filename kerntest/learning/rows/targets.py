@@ -8,10 +8,10 @@ import numpy as np
 
 from kerntest.data.column_types import as_text, number_text
 from kerntest.data.column_types import column_of as typed_column
-from kerntest.data.columns import EXACT_INTEGERS, check_usable
+from kerntest.data.columns import check_usable
 from kerntest.data.gaps import apply_missing
 from kerntest.data.read import read_table
-from kerntest.data.table import Column, Kind, Table
+from kerntest.data.table import EXACT_INTEGERS, Column, Kind, Table
 from kerntest.data.written_values import is_number
 from kerntest.dataclass import dataclass
 from kerntest.errors import DataError, UsageError, either, listed, option
