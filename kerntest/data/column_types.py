@@ -135,6 +135,10 @@ def understood(
         return _as_read(column, reading.form, reading.values)
     counts = forms.present_counts(column, table.na)
     strange = [index for index, value in enumerate(reading.values) if value is None and counts[index]]
+    other = {forms.YEAR_FIRST: forms.OFFSET, forms.OFFSET: forms.YEAR_FIRST}.get(reading.form)
+    if other is not None and all(other.read(column.levels[index]) is not None for index in strange):
+        held = f"{reading.n_fitting:,} of {reading.total:,} values have"
+        return replace(column, problem=offset_problem(column, table, strange, held))
     commas = [index for index in strange if forms.has_comma(column.levels[index])]
     problem = stray_problem(column, table, strange, reading.n_fitting, reading.total, form=reading.form)
     if commas and reading.form == forms.PLAIN and reading.n_fitting < NEARLY_ALL * reading.total - 1e-9:
@@ -266,6 +270,15 @@ def missing_hint(values: Sequence[str], table: Table) -> str:
         return f"None in {'its' if len(words) == 1 else 'their'} place is missing; "
     kept = table.na if table.has_missing or table.na != MISSING else ()
     return f"{option('na', [*kept, *words], most=None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
+
+
+def offset_problem(column: Column, table: Table, levels: Collection[int], held: str) -> ColumnProblem:
+    """Return the problem of times of which some have a UTC offset; `levels` differ in that from what others `held`."""
+    row = first_row(column, levels)
+    has = forms.OFFSET.read(column.levels[column.values[row]]) is not None
+    said = f"which has {'a' if has else 'no'} UTC offset, and {held} {'none' if has else 'one'}"
+    hint = f"give all times an offset or none, {_or_text(column)}"
+    return value_problem(column, table, row, said, hint=hint, kind="date", code="data.mixed_offsets")
 
 
 def _ambiguous_problem(column: Column, table: Table, reading: forms.TextMeaning) -> ColumnProblem:
@@ -501,7 +514,8 @@ def _plain(name: str, data: Any) -> Column | None:
     if is_date or hours:
         values /= _TICKS_PER_DAY["day" if types.is_date32(kind) else unit] / (24 if hours else 1)
     values[_joined(map(_missing, data.chunks), bool)] = np.nan
-    return Column(name, "date" if is_date else "number", values, written=hours, digits=digits)
+    written = forms.OFFSET.name if is_date and getattr(kind, "tz", None) else hours
+    return Column(name, "date" if is_date else "number", values, written=written, digits=digits)
 
 
 def _encoded(name: str, data: Any) -> Column:

@@ -35,7 +35,7 @@ from kerntest.data.table import (
     refuse_empty,
     unknown_column,
 )
-from kerntest.data.written_values import FORMS, is_number, strange_levels
+from kerntest.data.written_values import FORMS, OFFSET, is_number, strange_levels
 from kerntest.dataclass import dataclass
 from kerntest.errors import (
     DataError,
@@ -207,8 +207,15 @@ def _has_every_digit(column: Column) -> bool:
 
 
 def units_differ(x: Table, y: Table) -> Iterator[str]:
-    """Yield a warning for each column of numbers that have a unit in x or in y; DataError where both have, and differ."""
+    """Yield a warning for each column of numbers that have a unit in x or in y, or of times that have a UTC offset there.
+
+    DataError where both have a unit, and these differ.
+    """
     for in_x, in_y in zip(x.columns, y.columns, strict=True):
+        offsets = {one.form == OFFSET: table.name for one, table in ((in_x, x), (in_y, y)) if one.kind == "date"}
+        if len(offsets) == 2:
+            told = f"has UTC offsets in {offsets[True]} and none in {offsets[False]}, where times are taken as those of UTC"
+            yield f"column {in_x.name!r} {told}: check that they are"
         units = [column.form.unit if column.kind == "number" else "" for column in (in_x, in_y)]
         if units[0] == units[1]:
             continue
@@ -278,7 +285,11 @@ def _types_differ(differing: Sequence[tuple[Column, Column]], x: Table, y: Table
     said = f"column {in_x.name!r} is {in_x.kind} in {x.name} and {in_y.kind} in {y.name}"
     said += f" ({'; '.join(examples)})" if examples else ""
     said += f"; the types of {listed(names[1:])} differ too" if names[1:] else ""
-    hint = f"{option('categorical', names)} compares as text; {option('exclude', names)} leaves out"
+    way = f"{option('categorical', names)} compares as text"
+    if {in_x.kind, in_y.kind} == {"boolean", "number"}:
+        # As text these have nothing in common.
+        way = f"write {in_x.name!r} alike in both, as true and false or as 1 and 0"
+    hint = f"{way}; {option('exclude', names)} leaves out"
     return DataError(said, hint=hint, code="data.types_differ", where={"file": y.name, "column": in_x.name})
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from kerntest.data.columns import check_usable
 from kerntest.data.table import unknown_column
-from kerntest.data.written_values import PLAIN, days_of, is_number
+from kerntest.data.written_values import OFFSET, PLAIN, YEAR_FIRST, days_of, is_number
 from kerntest.errors import UsageError, option, shown_value, suggest
 
 if TYPE_CHECKING:
@@ -350,6 +350,12 @@ class Condition:
         if not column.is_category:
             plain = is_number_here or (column.form == PLAIN and is_number(token.text))
             number = _number(token.text) if plain else column.form.read_again(token.text)
+            if number is None and column.kind == "date":
+                # Without an offset it is one of UTC.
+                number = YEAR_FIRST.read(token.text)
+            if number is None and column.kind == "date" and OFFSET.read(token.text) is not None:
+                what = f"column {column.name!r} has no UTC offsets, and {shown_value(token.text)} has one"
+                self._fail(what, "leave the offset out", token)
             if number is None or (is_number_here and column.kind == "date"):
                 what = f"column {column.name!r} holds {column.kind}s, and {shown_value(token.text)} is none"
                 self._fail(what, f"write a value as the column has it: {_shown(column)}", token)

@@ -116,7 +116,8 @@ def read_table(
     ``13.01.2025``, ``13 Jan 2025``, ``Jan 13, 2025``, ``2025/01/13``), numbers with one currency or unit throughout (``12 kg``) and those
     with a typographer's minus, marks between thousands or brackets for minus are read as numbers and dates, and a warning
     says so. Refused when used are dates whose day and month no value tells apart, numbers with two units, and a column of
-    which more than half of the values are numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any
+    which more than half of the values are numbers or dates and the others not, and times of which some have a UTC offset
+    and others not: those that have one are moved to UTC; ``001`` and ``0x1f`` are no numbers. Any
     other column is text. Whole numbers beyond 2^53 are text, with every digit, where different ones would be one
     floating-point number; a warning says so. Other sources have types and missing values of their own; their texts are read so, too, but for
     whole numbers, which stay text, and categories; times of day and durations are hours.

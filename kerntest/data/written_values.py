@@ -72,7 +72,9 @@ _DAY = 24 * _HOUR
 _PARTS = {"d": _DAY, "H": _HOUR, "M": 60 * _SECOND, "S": _SECOND, "h": _HOUR, "m": 60 * _SECOND, "s": _SECOND}
 _LATER = rf"(?:[ T]+{_CLOCK})?\s*"
 _LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
-_FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}", re.ASCII)
+# Behind a date with or without a clock.
+_OFFSET = re.compile(r"(?:Z|([+-])(\d\d):?(\d\d)|(?<=:\d\d)([+-])(\d\d))\s*$", re.ASCII)
 _YEAR = r"(1[5-9]\d\d|2[01]\d\d|2200)"
 _ONE_YEAR = re.compile(rf"\s*{_YEAR}\s*", re.ASCII)
 _YEAR_MONTH = re.compile(rf"\s*{_YEAR}(?:-(0[1-9]|1[0-2])|[ -]({_MONTH})[a-z]*\.?)\s*", re.ASCII | re.IGNORECASE)
@@ -109,7 +111,7 @@ class Form:
     def read_again(self, text: str) -> float | None:
         """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
         value = self.read(text)
-        return _year_first(text) if value is None and self.kind == "date" else value
+        return _year_first(text) if value is None and self.kind == "date" and self != OFFSET else value
 
 
 @dataclass(frozen=True)
@@ -208,12 +210,12 @@ def _has_parts(text: str) -> bool:
     return found is not None and sum(found[part] is not None for part in "dHhms") > 1
 
 
-def _days(year: str, month: int, day: str, clock: tuple[str, ...]) -> float | None:
-    """Return a date, with the time of day where there is one, in days since 1970-01-01."""
+def _days(year: str, month: int, day: str, clock: tuple[str, ...], ahead: int = 0) -> float | None:
+    """Return a date, with the time of day where there is one, in days since 1970-01-01, from nanoseconds `ahead` of UTC."""
     since_midnight = _clock(*clock) if clock[0] else 0
     full = int(year) if len(year) > 2 else int(year) + (1900 if int(year) >= _PIVOT else 2000)
     try:
-        whole = (date(full, month, int(day)).toordinal() - _EPOCH) * _DAY
+        whole = (date(full, month, int(day)).toordinal() - _EPOCH) * _DAY - ahead
         return None if since_midnight is None else (whole + since_midnight) / _DAY
     except ValueError:
         return None
@@ -242,6 +244,17 @@ def _year_first(text: str) -> float | None:
     """Return a date such as 2025/01/13."""
     found = _FIRST.fullmatch(text)
     return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
+
+
+def _with_offset(text: str) -> float | None:
+    """Return a time such as 2025-01-13T08:30:00+02:00 in UTC."""
+    offset = _OFFSET.search(text)
+    found = None if offset is None else _FIRST.fullmatch(text[: offset.start()])
+    if offset is None or found is None:
+        return None
+    sign, hours, minutes = offset[1] or offset[4], int(offset[2] or offset[5] or 0), int(offset[3] or 0)
+    ahead = (hours * 3600 + minutes * 60) * _SECOND * (-1 if sign == "-" else 1)
+    return _days(found[1], int(found[3]), found[4], found.groups()[4:], ahead)
 
 
 def _year_month(text: str) -> float | None:
@@ -298,6 +311,11 @@ _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
 _TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
 PLAIN = Form("", "number", "number", "", reader=_plain)
 STORED = Form("number stored as text", "number", "number", "numbers stored as text were read as numbers", reader=_plain)
+YEAR_FIRST = Form("date, year first", "date", "date", "", "2025-12-31", _year_first)
+# As typed files have them, too.
+OFFSET = Form(
+    "date, with UTC offset", "date", "date with a UTC offset", "", "2025-12-31T08:30:00+02:00", reader=_with_offset
+)
 # In the order in which they are preferred where several read all values of a column.
 FORMS = (
     PLAIN,
@@ -306,7 +324,8 @@ FORMS = (
         "percent with decimal comma", "number", "percentage", _PERCENTS, "12,5%", partial(_percent, _PERCENT_COMMA), "%"
     ),
     Form("time of day", "number", "time of day", "times of day were read as hours", "12:30", _time, "hours"),
-    Form("date, year first", "date", "date", "", "2025-12-31", _year_first),
+    YEAR_FIRST,
+    OFFSET,
     Form("date, month named", "date", "date", "", "31 Dec 2025", _month_named),
     Form(
         "date, day first",

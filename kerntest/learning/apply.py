@@ -316,9 +316,11 @@ def _applied(
 
 
 def _as_written_here(reader: BlockReader, encoder: Encoder, shown: str) -> list[str]:
-    """Take numbers that were plain in training as the first rows write them, as test rows are read; return warnings of units."""
+    """Take numbers that were plain in training as the first rows write them, as test rows are read; warn of units and offsets."""
     plain = [
-        Column(one.name, "number", np.empty(0)) for one in encoder.columns if one.kind == "number" and not one.written
+        Column(one.name, "date" if one.kind == "date" else "number", np.empty(0), written=one.written)
+        for one in encoder.columns
+        if one.kind == "date" or (one.kind == "number" and not one.written)
     ]
     if not plain:
         return []

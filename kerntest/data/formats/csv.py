@@ -22,7 +22,16 @@ from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions
 from kerntest.data.missing import with_words
 from kerntest.data.source import Found, Source, open_file, unpacked_stream
 from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
-from kerntest.data.written_values import PLAIN, THOUSANDS, form_of, has_comma, is_number, marked_number, present_counts
+from kerntest.data.written_values import (
+    OFFSET,
+    PLAIN,
+    THOUSANDS,
+    form_of,
+    has_comma,
+    is_number,
+    marked_number,
+    present_counts,
+)
 from kerntest.dataclass import dataclass
 from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, bad_file, listed, option
@@ -315,6 +324,8 @@ class CsvBlocks(BlockReader):
         self.name, self._options = name, replace(options, encoding=None, comment=None)
         self._block_bytes, self._stack = block_bytes or _BLOCK_BYTES, stack
         self._files: list[CsvFile] = []
+        # Whether the first times of a column have one, by its form.
+        self._offsets: dict[str, str] = {}
         for shown, location in found.files:
             self._files.append(self._opened(shown, location))
         names, warned, _ = dialect.checked_header(self._files[0])
@@ -355,7 +366,12 @@ class CsvBlocks(BlockReader):
     def _blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str]) -> Iterator[tuple[RowBlock, int]]:
         """Yield all rows, and the bytes read; numbers with a decimal comma are looked at as a whole first."""
         commas = self._with_decimal_commas([name for name, kind in kinds.items() if kind == "number"])
-        texts = [name for name, kind in kinds.items() if kind not in {"number", "date"} or self.written.get(name)]
+        plain = {"", OFFSET.name}
+        texts = [
+            name
+            for name, kind in kinds.items()
+            if kind not in {"number", "date"} or self.written.get(name, "") not in plain
+        ]
         first_row = offset = 0
         part = ""
         for file, line, rows, done in self._parts():
@@ -387,6 +403,12 @@ class CsvBlocks(BlockReader):
         if kind not in {"number", "date"}:
             return column
         if column.kind == kind or column.missing.all():
+            if kind == column.kind == "date" and column.written != self._offsets.setdefault(
+                column.name, column.written
+            ):
+                (text,) = rows.as_typed([column.name])
+                held = "values above have"
+                return replace(text, problem=column_types.offset_problem(text, table, range(len(text.levels)), held))
             nothing = Column(column.name, kind, np.full(len(column.values), np.nan))
             asked = column if column.kind == kind else nothing
             problem = infinity(asked, table, rows.as_typed)
