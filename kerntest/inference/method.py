@@ -15,7 +15,7 @@ from kerntest.errors import UndecidedError, UsageError, one_of, option
 from kerntest.kernels.base import Kernel
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import MOST_WORK
-from kerntest.report.summaries.words import beyond_bound, of_tests, told_of_work
+from kerntest.report.summaries.words import beyond_bound, told_of_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,9 +59,9 @@ class OneOfTests(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """How a test is made, as far as its options tell; `work` is that of a pair of rows, without columns, of one of so many `tests`.
+    """How a test is made, as far as its options tell; `work` is that of a pair of rows, without columns.
 
-    `sides` have kernels: one of them where the other is the label of a table. `needs_matrices` names options that are given
+    Of a test of one of several `pairs` of samples, which have so many rows each, all of these together are bound. `sides` have kernels: one of them where the other is the label of a table. `needs_matrices` names options that are given
     and have no form by features.
     """
 
@@ -70,7 +70,7 @@ class Way:
     work: float
     needs_matrices: Sequence[str]
     definite: bool
-    tests: int = 1
+    pairs: Sequence[tuple[int, int]] = ()
 
     @classmethod
     def of(
@@ -125,7 +125,9 @@ class Way:
                 inputs = [stack.enter_context(open_input(*one, reading)) for one in zip(data, names, strict=True)]
                 first, second = (*(one.head for one in inputs), None)[:2]
                 every_row = replace(reading, categorical=(), csv=replace(reading.csv, where=None, sample=None))
-                if why := self.goes_by_features(read(first, second, every_row), [one.count() for one in inputs]):
+                if why := self.goes_by_features(
+                    read(first, second, every_row), [one.count() for one in inputs], reading
+                ):
                     yield ByFeatures(inputs[0], inputs[-1] if len(inputs) > 1 else None, why)
                     return
         # Features of files that are read in pieces.
@@ -133,10 +135,10 @@ class Way:
         features = f"{option('method', 'features')} reads files of any size"
         with told_of_pieces(features if in_pieces else None):
             groups = read(x, y, reading)
-        why = self.goes_by_features(groups, [one.n_rows for one in groups.read])
+        why = self.goes_by_features(groups, [one.n_rows for one in groups.read], reading)
         yield ByFeatures(groups.read[0], groups.read[-1] if len(data) > 1 else None, why) if why else groups
 
-    def goes_by_features(self, groups: Groups, rows: Sequence[int]) -> tuple[str, ...]:
+    def goes_by_features(self, groups: Groups, rows: Sequence[int], reading: Reading) -> tuple[str, ...]:
         """Return why a test of tables with so many rows goes by features, if it does though nobody asked for them.
 
         Refuse what would take very long and has no form by features.
@@ -144,17 +146,28 @@ class Way:
         n, columns = (sum(rows), groups.tables[:1]) if self.sides == 1 else (rows[0], groups.tables)
         if self.method != "auto" or not self.definite or (self.sides == 1 and min(rows) < FEWEST_IN_BLOCKS):
             return ()
-        work = float(n) ** 2 * (self.work + OF_A_COLUMN * sum(len(one.names) for one in columns)) * self.tests
+        each = self.work + OF_A_COLUMN * sum(len(one.names) for one in columns)
+        several: Sequence[Sequence[int]] = self.pairs or [(n,)]
+        work, most = each * sum(float(sum(one)) ** 2 for one in several), max(map(sum, several))
+        # Rows that miss a value are not known yet.
+        of_rows = f"{'up to ' if self.pairs or reading.missing == 'drop' else ''}{most:,} rows"
         if work > MOST_WORK and not self.needs_matrices:
-            return (told_of_work(n, work / MOST_WORK, option("method", "exact"), tests=self.tests),)
+            # Of several pairs those that are less than their share of what is done unasked stay exact.
+            least = math.sqrt(MOST_WORK / each / len(several))
+            large = sum(sum(one) > least and min(one) >= FEWEST_IN_BLOCKS for one in self.pairs)
+            told = (
+                f"{large:,} of {len(several):,} pairs, of {of_rows}: all pairs" if self.pairs else f"{of_rows}, which"
+            )
+            return (told_of_work(told, work / MOST_WORK, option("method", "exact")),) if n > least else ()
         if work > PATIENCE * MOST_WORK:
+            of_pairs = f"{len(several):,} pairs, each of " if self.pairs else ""
             # Of each of the tables.
-            few = int(float(f"{math.sqrt(MOST_WORK / work) * n * self.sides / 2:.1g}"))
+            few = int(float(f"{math.sqrt(MOST_WORK / work) * most * self.sides / 2:.1g}"))
             part = f"{option('where')} or {option('sample', few)} takes a part of the rows"
             if option("time-series", True) in self.needs_matrices:
                 part = f"{option('where')} takes a stretch of some {few:,} rows, by a column of the time"
             raise UndecidedError(
-                f"the exact test of {n:,} rows{of_tests(self.tests)} is {beyond_bound(work / MOST_WORK)}, and "
+                f"the exact test of {of_pairs}{of_rows} is {beyond_bound(work / MOST_WORK)}, and "
                 f"{self.needs_matrices[0]} has no other",
                 hint=f"{part}; {option('method', 'exact')} insists",
                 code="undecided.work",

@@ -337,7 +337,7 @@ class Learner(ABC, Generic[FitT, ResultT]):
         budget, power, most = self.LANDMARKS
         count = float(f"{(budget / n) ** (1.0 / power):.1g}")
         self.options = options.with_features(f"nystroem:{min(max(count, FEWEST_LANDMARKS), most):.0f}")
-        return (told_of_work(n, work / MOST_WORK, option("features", NO_FEATURES)),)
+        return (told_of_work(f"{n:,} rows, which", work / MOST_WORK, option("features", NO_FEATURES)),)
 
     def fitted(self, fit: FitT) -> LearnerOptions:
         """Return the options that fit the same model without a search."""

@@ -585,6 +585,29 @@ def test_one_plan_counts_all_pairs_by_features():
     assert every.seconds > 1.5 * one.seconds
 
 
+def test_the_work_of_all_pairs_is_told_once_the_same_by_plan_and_run(monkeypatch):
+    frame, plans = frame_of((400, 400, 250)), []
+    frame.loc[::40, "x0"] = np.nan
+    # Units of a pair of rows: a side, two columns, 15 kernels that are summed. Two pairs are less than their share.
+    each = 5 + 0.2 + 15 * 1.5
+    work = each * (800**2 + 2 * 650**2)
+    for most, pairs in ((3 * each * 680**2, 1), (work / 2.5, 3), (1.001 * work, 0)):
+        monkeypatch.setattr("kerntest.inference.method.MOST_WORK", most)
+        plans.clear()
+        with compute_on("local", threads=1, planned=plans.append):
+            found = mmd_test(frame, by="group", missing="drop", permutations=300)
+        assert [pair.method for pair in found.pairs].count("features") == pairs
+        said = (
+            f"features stand for the kernel matrices of {pairs} of 3 pairs, of up to 800 rows: all pairs are more work than "
+            f"is done unasked ({work / most:.1f} times as much); method='exact' insists on these"
+        )
+        assert [text for text in found.warnings if "stand for the kernel" in text] == [said] * (pairs > 0)
+        assert (said in plans[0].work) == (pairs > 0)
+    monkeypatch.setattr("kerntest.inference.method.MOST_WORK", work / 20)
+    with pytest.raises(UndecidedError, match="the exact test of 2 pairs, each of up to 800 rows is more work"):
+        mmd_test(frame, by="group", reference="a", missing="drop", explain=True)
+
+
 def test_progress_rises_to_its_end():
     told = []
     mmd_test(frame_of((60, 50, 40)), by="group", explain=True, progress=lambda done, steps: told.append(done / steps))

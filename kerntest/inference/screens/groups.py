@@ -155,8 +155,9 @@ def _compared(
     # So many that two relabellings as extreme as the observed one, it among them, leave the corrected p-value at alpha.
     enough = math.ceil(2 * len(pairs) / options.alpha * (1.0 - 1e-12))
     own = replace(options, permutations=max(options.permutations, enough))
+    sizes = [(samples.tables[a].n_rows, samples.tables[b].n_rows) for a, b in pairs]
     # All pairs together are at most the work of one test.
-    way = replace(comparison.way, tests=len(pairs))
+    way = replace(comparison.way, pairs=sizes)
     each = replace(comparison, options=own, run=RunOfTest(own, comparison.threads), tests=len(pairs), way=way)
     all_groups = (
         None
@@ -177,10 +178,8 @@ def _compared(
             if all(one.get(name) == why for one in left_out)
         }
         warnings = (*warnings, *told_of_left_out(in_all))
-    rows, totals = (
-        sum(table.n_rows for table in samples.tables),
-        [samples.tables[a].n_rows + samples.tables[b].n_rows for a, b in pairs],
-    )
+    warnings = (*warnings, *dict.fromkeys(chain(*(one.why for one in ready if isinstance(one, ByFeatures)))))
+    rows, totals = sum(table.n_rows for table in samples.tables), [x + y for x, y in sizes]
     # By features first: the first of them that can be tested tells the plan of all.
     order = sorted(range(len(pairs)), key=lambda place: not isinstance(ready[place], ByFeatures))
     featured = [totals[place] for place in order if isinstance(ready[place], ByFeatures)]
@@ -194,8 +193,8 @@ def _compared(
     for place in order:
         among = OneOfTests(len(featured), rows, 0.0 if planned else sum(featured) / totals[place], beside)
         a, b = pairs[place]
-        names, counts = [samples.names[a], samples.names[b]], [samples.tables[a].n_rows, samples.tables[b].n_rows]
-        made[place] = _tested(replace(each, progress=next(parts), among=among), names, counts, ready[place])
+        names = [samples.names[a], samples.names[b]]
+        made[place] = _tested(replace(each, progress=next(parts), among=among), names, sizes[place], ready[place])
         planned = planned or (isinstance(ready[place], ByFeatures) and made[place][1] is not None)
     together = None if all_groups is None else all_groups.judged(next(parts))
     tested = [made[place] for place in range(len(pairs))]
@@ -221,7 +220,7 @@ def _prepared(each: Comparison, x: Table, y: Table) -> Compared | ByFeatures | K
     """Return a pair before its test, or why it cannot be tested while others can."""
     try:
         tables = read_two(x, y, each.reading)
-        why = each.way.goes_by_features(tables, [x.n_rows, y.n_rows])
+        why = each.way.goes_by_features(tables, [x.n_rows, y.n_rows], each.reading)
         return ByFeatures(x, y, why) if why or each.way.method == "features" else each.prepared(tables)
     except KerntestError as error:
         return _if_untestable(error)
@@ -468,7 +467,7 @@ class _AllGroups(NamedTuple):
         way = replace(Way.of(way.method, comparison.features, {}, **told), needs_matrices=way.needs_matrices)
         pooled = Groups((rows,), (rows,), ()).with_gaps(comparison.reading.missing)
         if way.method == "features" or way.goes_by_features(
-            Groups(pooled.read * 2, pooled.tables * 2, ()), [rows.n_rows]
+            Groups(pooled.read * 2, pooled.tables * 2, ()), [rows.n_rows], comparison.reading
         ):
             return None
         # Cyclic shifts are what blocks are to two samples.

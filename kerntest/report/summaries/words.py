@@ -292,15 +292,11 @@ def plan_notes(plan: Plan) -> list[str]:
     return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
 
 
-def told_of_work(rows: int, times: float, insisting: str, tests: int = 1) -> str:
-    """Return why features were taken for so many times the work that is done unasked, and which option insists on kernel matrices."""
-    matrices = f"features stand for the kernel matrices of {rows:,} rows{of_tests(tests)}"
-    return f"{matrices}, which are {beyond_bound(times)}; {insisting} insists on these"
-
-
-def of_tests(tests: int) -> str:
-    """Return of how many tests one is, where it is one of several like it."""
-    return f", in each of {tests:,} pairs" if tests > 1 else ""
+def told_of_work(matrices: str, times: float, insisting: str) -> str:
+    """Return why features were taken for so many times the work that is done unasked, and which option insists on kernel matrices of what."""
+    return (
+        f"features stand for the kernel matrices of {matrices} are {beyond_bound(times)}; {insisting} insists on these"
+    )
 
 
 def beyond_bound(times: float) -> str:
