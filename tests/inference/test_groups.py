@@ -605,7 +605,7 @@ def test_the_work_of_all_pairs_is_told_once_the_same_by_plan_and_run(monkeypatch
         assert (said in plans[0].work) == (pairs > 0)
     monkeypatch.setattr("kerntest.inference.method.MOST_WORK", work / 20)
     with pytest.raises(UndecidedError, match="the exact test of 2 pairs, each of up to 800 rows is more work"):
-        mmd_test(frame, by="group", reference="a", missing="drop", explain=True)
+        mmd_test(*files_of(frame, *"abc"), missing="drop", explain=True)
 
 
 def test_progress_rises_to_its_end():
