@@ -492,7 +492,7 @@ class ComputingCommand(DocumentedCommand):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command on its engine."""
         import kerntest  # noqa: PLC0415 - --help must start at once
-        from kerntest.engines.engine import ALONE  # noqa: PLC0415 - as above
+        from kerntest.engines.engine import ALONE, ONLY_PLAN  # noqa: PLC0415 - as above
 
         asked = {name: ctx.params.pop(name) for name in ENGINE_PARAMETERS if name in ctx.params}
         only_plan, verbose, quiet = asked.pop("dry_run"), ctx.params["verbose"], ctx.params["quiet"]
@@ -522,6 +522,7 @@ class ComputingCommand(DocumentedCommand):
                 say(f"{takes}; --dry-run shows the plan{others}", label="note")
 
         ALONE.set(bool(ctx.obj))
+        ONLY_PLAN.set(only_plan)
         with kerntest.compute_on(
             **asked,
             threads=ctx.params["threads"],

@@ -46,7 +46,9 @@ FEW_ENTRIES = 2**22
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 # Results that are sums over all rows come in at most so many pieces: each of them may have to cross a network.
 PIECES = 256
-# What the C library of GNU calls the number of places from which threads take memory.
+# The largest arrays that the C library of GNU may keep when they are freed.
+HEAP_BYTES = 2**25
+# What it calls the number of places from which threads take memory.
 ARENA_MAX = -8
 
 
@@ -199,7 +201,7 @@ def keep_freed_memory() -> None:
     """
     if ALONE.get() and (option := _of_c_library("mallopt")) is not None:
         option(ARENA_MAX, 1)
-    np.empty(2**25 - 2**16, dtype=np.uint8)
+    np.empty(HEAP_BYTES - 2**16, dtype=np.uint8)
 
 
 @contextmanager
@@ -297,7 +299,8 @@ class Setting(NamedTuple):
         Elsewhere that many beside the program, or what the arrays of the tables take that were read.
         """
         if ALONE.get() and (resident := _resident_bytes()):
-            return resident - _free_bytes() + REPORT_BYTES + ("scipy.linalg" not in sys.modules) * SCIPY_BYTES
+            later = REPORT_BYTES + ("scipy.linalg" not in sys.modules) * SCIPY_BYTES + ONLY_PLAN.get() * RUN_BYTES
+            return resident - _free_bytes() + later
         if reckoned is None:
             reckoned = sum(array.nbytes for reference in self.read if (array := reference()) is not None)
         return PROGRAM_BYTES + reckoned
@@ -348,6 +351,8 @@ def peak_bytes() -> int:
 
 # Whether this process is there for one command alone.
 ALONE: ContextVar[bool] = ContextVar("kerntest alone", default=False)
+# Whether it ends with the plan.
+ONLY_PLAN: ContextVar[bool] = ContextVar("kerntest only plan", default=False)
 _USUAL = Setting(Engine())
 CURRENT: ContextVar[Setting] = ContextVar("kerntest setting", default=_USUAL)
 
@@ -367,6 +372,8 @@ _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE
 PROGRAM_BYTES, SMALLEST = 110 * 10**6, 2 * 10**8
 # What comes after a table has been read: what reports are written with, small arrays, and mostly scipy where it is not there yet.
 REPORT_BYTES, SCIPY_BYTES = 18 * 10**6, 10**7
+# By how much two processes that do the same differ: what one that ends with its plan accepts, one that goes on does.
+RUN_BYTES = 6 * 10**6
 # What reading text takes besides the text itself, for each value: numbers, their text, and where their rows begin.
 BYTES_A_VALUE = 48
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kerntest.engines.engine import CURRENT, allowed_bytes
+from kerntest.engines.engine import CURRENT, RUN_BYTES, allowed_bytes
 from kerntest.engines.plan import SECOND, added, count_wanted, taken_by_rows, tell
 from kerntest.errors import counted, option
 from kerntest.kernels.base import Points
@@ -46,6 +47,8 @@ EASY, HARD, ROUGH, KEPT_LEAST, KEPT_MOST = 1.0, 8.0, 0.4, 0.02, 0.2
 KEPT_ALWAYS, KEPT_BY_SEARCH, COPIES = 8e7, 2e8, 3.0
 # And of a search that solves with whole matrices, by each thread.
 SEARCHED_ARRAYS = 6.0
+# What rows of a matrix that come and go leave unused, as a share of what is kept.
+GAPS = 0.15
 # By which powers of the rows machines take longer than one of a part of them, least and most; bytes for each entry of the
 # largest system, whose rows may grow with all.
 POWERS, SYSTEM_BYTES = (1.5, 2.25), 24.0
@@ -88,6 +91,8 @@ FEATURE_BLOCKS = 11.0
 ROUNDS, WRITTEN_BYTES, READ_SHARE = (10.0, 100.0), 4.0, 0.2
 # A multiplication of low blocks with large matrices, in units of one of square ones.
 FLAT = 1.3
+# Numbers of features of which the largest that fits into the memory is named.
+ROUND_NUMBERS = tuple(digit * 10**power for power in (4, 3, 2, 1) for digit in (5, 2, 1))
 # What loading what learners need, scores and the report take.
 BESIDES = {"call": 1e5}
 
@@ -114,12 +119,23 @@ def prepare(learner: Learner[Any, Any], rows: TrainingRows, engine: Engine, why:
         "work": cost.work[0],
         "most": cost.work[1],
     }
-    asked, few = learner.options.features, 500
-    hint = f"{option('features', f'nystroem:{few}')} takes less, or less with fewer features"
-    if asked is not None and parse_features(asked)[1] <= few:
-        hint = f"fewer features than {asked} take less"
+    hint, memory = f"give it more {option('memory')}, or fewer rows", engine.memory
+    if memory is not None and taken + cost.held[1] > memory:
+        hint = _way_out(learner, rows, memory - taken - 2 * RUN_BYTES) or hint
     refusal = f"kerntest {command} of {n:,} rows takes", hint
     tell(command, n, columns, method=cost.method, engine=engine.here, refusal=refusal, **told)
+
+
+def _way_out(learner: Learner[Any, Any], rows: TrainingRows, room: float) -> str | None:
+    """Return the hint for a fit that does not fit into so many bytes: the most features of a round number that do, if any do."""
+    asked, other = learner.options.features, copy(learner)
+    kind, most = ("nystroem", 500) if asked is None else parse_features(asked)
+    for count in ROUND_NUMBERS:
+        if count < most or (asked is None and count == most):
+            other.options = learner.options.with_features(f"{kind}:{count}")
+            if other.cost(rows).held[1] <= room:
+                return f"{option('features', f'{kind}:{count}')} fits into it"
+    return None
 
 
 def of_values(kernel: Kernel | None, points: Points | Array) -> Work:
@@ -249,13 +265,21 @@ def _shared(works: Array, threads: int) -> float:
     return max(float(works.sum()), threads * float(works.max(initial=0.0)))
 
 
+def kept_by_machine(beside: int) -> int:
+    """Return the bytes of rows that one of so many machines may keep: of a limit those that leave room for blocks and gaps."""
+    room = allowed_bytes(KEPT_ROWS * beside) / beside
+    if CURRENT.get().engine.memory is not None:
+        room = (room - 8.0 * BLOCKS_OF_THREAD[1] * BLOCK) / (1.0 + GAPS)
+    return int(min(KEPT_ROWS, max(0.0, room)))
+
+
 def held_by_machine(rows: float, *, pilot: Pilot | None, entry: float, tried: int, beside: int) -> tuple[float, float]:
     """Return the bytes that one of so many machines `beside` one another keeps, least and most, at most so many costs tried.
 
     Of rows that crowd at the margin the whole matrix is held, of so many bytes an entry.
     """
     whole, most = 8.0 * rows**2, allowed_bytes(KEPT_ROWS * beside) / beside
-    crowded = entry * rows**2 if PAIRS_BYTES * rows**2 <= most else 0.0
+    crowded = entry * rows**2 if PAIRS_BYTES * rows**2 <= kept_by_machine(beside) else 0.0
     kept = min(1.3 * whole, max(KEPT_ALWAYS + KEPT_MOST * whole, 1.3 * crowded))
     held = min(KEPT_LEAST * whole, most), min(kept, most)
     if tried > 1:

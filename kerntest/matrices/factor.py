@@ -106,20 +106,22 @@ class _Cholesky:
             pivots, lower = candidates[order[:added] - 1], lower[:added, :added]
         if not len(pivots) or self.rank + len(pivots) > self.most:
             return 0
-        found = self.matrix.rows(pivots)
-        if self.rank:
-            found -= known[:, pivots].T @ known
-        # In place: the transpose is in the order that BLAS wants.
-        dtrsm(1.0, lower, found.T, side=1, lower=1, trans_a=1, overwrite_b=1)
-        self.left -= squared_norms(found.T)
-        self.left[pivots] = 0.0
-        grown = self.rank + len(found)
+        grown = self.rank + len(pivots)
         if grown > len(self._transposed):
             # Of room that stays empty no page is taken.
             wider = np.empty((self.most, self.matrix.n))
             wider[: self.rank] = known
-            self._transposed = wider
-        self._transposed[self.rank : grown] = found
+            self._transposed, known = wider, wider[: self.rank]
+        found = self._transposed[self.rank : grown]
+        for start in range(0, len(pivots), TOGETHER):
+            some = slice(start, start + TOGETHER)
+            found[some] = self.matrix.rows(pivots[some])
+            if self.rank:
+                found[some] -= known[:, pivots[some]].T @ known
+        # In place: the transpose is in the order that BLAS wants.
+        dtrsm(1.0, lower, found.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        self.left -= squared_norms(found.T)
+        self.left[pivots] = 0.0
         self.rank = grown
         return len(pivots)
 

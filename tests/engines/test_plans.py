@@ -1,6 +1,7 @@
 """The plan of a computation: told before it begins, and right about rows, memory, way and, roughly, time."""
 
 import functools
+import re
 import tracemalloc
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import kerntest
 from kerntest import parse_kernel
-from kerntest.engines.engine import ALONE
+from kerntest.engines.engine import ALONE, ONLY_PLAN, allowed_bytes
 from kerntest.engines.plan import UNITS
 from kerntest.errors import UndecidedError
 from kerntest.inference.relabelling.shifts import circle_length, transform_work
@@ -17,7 +18,7 @@ from kerntest.inference.work_of_tests import Step
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
 from kerntest.learning.machines.svm_fit import Pilot, pilot
-from kerntest.learning.work_of_fits import CALLS, CALLS_OF_GROUP, FEATURE_POWERS, POWERS
+from kerntest.learning.work_of_fits import CALLS, CALLS_OF_GROUP, FEATURE_POWERS, POWERS, kept_by_machine
 from kerntest.matrices.factor import expected_rank, low_rank_factor
 
 
@@ -176,10 +177,37 @@ def test_a_fit_beyond_the_memory_is_refused_with_the_way_out():
         kerntest.compute_on(memory="300MB"),
     ):
         kerntest.train_ridge(rows_of(5000), "wave", exclude="side")
-    assert "features='nystroem:500'" in caught.value.hint
-    with pytest.raises(UndecidedError) as caught, kerntest.compute_on(memory="300MB"):
-        kerntest.train_ridge(rows_of(20_000), "wave", exclude="side", features="nystroem:400")
-    assert caught.value.hint.startswith("fewer features than nystroem:400 take less")
+    assert caught.value.hint == "features='nystroem:200' fits into it"
+    for train, target, n in [(kerntest.train_ridge, "wave", 20_000), (kerntest.train_svm, "side", 20_000)]:
+        run = functools.partial(train, rows_of(n), target, exclude=("wave" if target == "side" else "side"))
+        with kerntest.compute_on(memory="250MB"):
+            with pytest.raises(UndecidedError) as caught:
+                run(features="nystroem:400")
+            found = re.fullmatch(r"features='(nystroem:\d+)' fits into it", caught.value.hint)
+            # What is named is accepted.
+            assert run(features=found[1]).features == found[1]
+
+
+def test_machines_leave_room_for_blocks_beside_the_rows_that_they_keep():
+    with kerntest.compute_on(memory="300MB"):
+        whole = allowed_bytes(10**9)
+        for beside in (1, 2):
+            assert 0 < kept_by_machine(beside) < 0.9 * whole / beside - 8 * 2**19
+
+
+def test_what_features_of_ridge_regression_take_is_in_its_plan():
+    """Of few features, what is left out of the rows for each lambda is larger than these."""
+    table = rows_of(20_000)
+    for features in ("nystroem:5", "nystroem:40"):
+        run = functools.partial(kerntest.train_ridge, table, "wave", exclude="side", features=features)
+        tracemalloc.start()
+        try:
+            with kerntest.compute_on(threads=1):
+                run()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < planned(run, threads=1).memory_bytes - 110e6
 
 
 def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypatch):
@@ -198,6 +226,13 @@ def test_memory_is_measured_where_the_process_is_there_for_one_command(monkeypat
         # What is free for the next arrays is taken by nobody.
         monkeypatch.setattr("kerntest.engines.engine._free_bytes", lambda: 4 * 10**9)
         assert 6e9 < planned(run, memory="9GB").memory_bytes < 6.1e9
+        # What a dry run accepts, a run does that takes a little more than that by then.
+        limit = f"{planned(run).memory_bytes}"
+        only = ONLY_PLAN.set(True)
+        with pytest.raises(UndecidedError):
+            planned(run, memory=limit)
+        ONLY_PLAN.reset(only)
+        planned(run, memory=limit)
     finally:
         ALONE.reset(token)
 

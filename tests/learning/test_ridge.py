@@ -462,7 +462,8 @@ def test_intervals_are_told_to_hold_too_few_where_errors_grow_with_the_predictio
 def test_what_a_plan_has_room_for_runs_and_what_it_has_not_is_refused_at_once(features):
     rng = np.random.default_rng(3)
     table = pd.DataFrame(rng.normal(size=(1300, 3)), columns=["a", "b", "y"])
-    need = 8 * 1300 * (8 * 1300 if features is None else 8 * 1200)
+    # Of so many features nearly as much again in matrices of the square of their number.
+    need = 8 * 1300 * 8 * 1300 if features is None else 8 * (10 * 1300 * 1200 + 8 * 1200**2)
     with compute_on(threads=1, memory=PROGRAM_BYTES + need + 10**6):
         assert train_ridge(table, "y", features=features).r2 is not None
     with compute_on(threads=1, memory=PROGRAM_BYTES + need - 10**6), pytest.raises(UndecidedError, match="allow"):

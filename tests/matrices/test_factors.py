@@ -1,5 +1,7 @@
 """Incomplete Cholesky factors of kernel matrices against the matrices."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.matrices import factor as factors
-from kerntest.matrices.factor import kernel_factor
+from kerntest.matrices.factor import kernel_factor, pivoted_factor
+from kerntest.matrices.matrix import KernelMatrix
 
 
 def points_of(n, p=2, seed=0):
@@ -55,6 +58,22 @@ def test_the_kernel_matrix_is_never_formed(monkeypatch):
 
 
 # Of two rows, 1 and -1, the first has k(x, x) = 0 but k(x, y) = -2.
+def test_many_pivots_at_once_are_held_once():
+    n, most = 5000, 300
+    matrix = KernelMatrix(parse_kernel("gaussian(2)"), points_of(n, 4))
+    told = matrix, 1e-2, most, np.arange(250)
+    pivoted_factor(*told)
+    tracemalloc.start()
+    try:
+        G = pivoted_factor(*told)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert G.shape[1] > 150
+    # Beside the room for the first columns, which has no page then.
+    assert peak < 1.5 * 8 * n * most
+
+
 @pytest.mark.parametrize("rows", [points_of(100), Points.of(np.array([1.0, -1.0]))])
 @pytest.mark.parametrize("text", ["polynomial(1, offset=-1)", "gaussian(1) + polynomial(1, gain=-1, offset=0)"])
 def test_a_kernel_that_is_not_positive_definite_has_no_complete_factor(text, rows):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
+from kerntest.engines.engine import HEAP_BYTES
 from kerntest.errors import DataError, UsageError, counted, either, option, positive
 from kerntest.learning import scores
 from kerntest.learning.estimator import Estimator, not_fitted
@@ -316,8 +317,10 @@ class RidgeLearner(Learner[RidgeFit, RidgeResult]):
         direct = ridge_fit.is_direct(rows, options.features)
         if options.features is None or (several and direct):
             need, most = ridge_fit.matrices_at_once(rows, options.features, options.engine)
-            # Of several the best so far is kept, and of matrices the distances.
-            kept = (16 if options.features is None else 8) * n * ridge_fit.width_of(rows, options.features, n) * several
+            # Of several the best so far is kept: of matrices with the distances, of features in two arrays, and where these are
+            # so small that the C library keeps them, the room of another one.
+            size = 8 * n * ridge_fit.width_of(rows, options.features, n)
+            kept = (3 if options.features is not None and size < HEAP_BYTES else 2) * size * several
             held = float(need * max(1, min(most, len(kernels))) + kept)
             if options.engine.memory is None:
                 ridge_fit.few_at_once(rows, options.features, options.engine)

@@ -55,8 +55,9 @@ DIRECT, DIRECT_VALUES = 19 * 10**9, 2 * 10**7
 LEAST_DEGREES = 3.0
 # Rows on which lambda and bandwidth are chosen then.
 CHOOSING_ROWS = 2000
-# Matrices of the size of the features that a bandwidth takes.
-FEATURE_ARRAYS = 7
+# Matrices of the size of the features that a bandwidth takes; beside them of the square of their number, and numbers of each row
+# for each lambda.
+FEATURE_ARRAYS, SQUARE_ARRAYS, SCORED_ARRAYS = 7, 8, 5
 CHOOSING_STREAM = 6
 
 
@@ -477,7 +478,12 @@ def _lambdas(rows: TrainingRows) -> Array:
 
 def matrices_at_once(rows: Sized, features: str | None, engine: Engine) -> tuple[int, int]:
     """Return the bytes that the matrices of one bandwidth take, and for how many bandwidths at once there is room."""
-    need = (DENSE_ARRAYS if features is None else FEATURE_ARRAYS) * 8 * len(rows) * width_of(rows, features, len(rows))
+    n, width = len(rows), width_of(rows, features, len(rows))
+    need = 8 * n * DENSE_ARRAYS * width
+    if features is not None:
+        # Of few features what is left out of the rows for each lambda is larger than these.
+        scored = len(LAMBDAS) * SCORED_ARRAYS + 2 * width
+        need = 8 * (n * max(FEATURE_ARRAYS * width, scored) + SQUARE_ARRAYS * width**2)
     most = min(engine.threads, allowed_bytes(MEMORY) // need)
     # Whether one fits into what is allowed is told with all else that takes memory, before anything is computed.
     return need, most if engine.memory is None else max(1, most)

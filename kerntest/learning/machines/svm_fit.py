@@ -18,11 +18,12 @@ from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.machines.baselines import mean_scores, nearest_mean, perceptron
 from kerntest.learning.machines.svm_model import Method, SvmModel
-from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
+from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.pairs import solve_indefinite
 from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smoothed import CHOOSING_BYTES, CostPath
 from kerntest.learning.solvers.stacked import MOST_SINGLE, Stack, solve_stack, stacks
+from kerntest.learning.work_of_fits import kept_by_machine
 from kerntest.matrices.expansion import Expansion, GivenExpansion, in_pairs
 from kerntest.matrices.factor import FeatureMap, as_points, make_features
 from kerntest.matrices.matrix import FactorMatrix, GivenMatrix, Matrix, Repeated, is_definite, matrix_of
@@ -437,7 +438,7 @@ class Machines:
         if not self.definite and not by_nu:
             return solve_indefinite(matrix, problem)
         tolerance = options.tolerance * (1e-4 if by_nu else 1.0)
-        kept = min(KEPT_BYTES, allowed_bytes(KEPT_BYTES * self.beside) // self.beside)
+        kept = kept_by_machine(self.beside)
         try:
             return solve_hinge(
                 matrix, problem, tolerance=tolerance, seed=options.seed, start=start, factor=factor, kept_bytes=kept
