@@ -184,6 +184,26 @@ def test_warnings_about_the_columns_are_those_of_the_exact_test():
     assert any("'name' has more than 10,000 different values" in text for text in found.warnings)
 
 
+def test_files_that_begin_with_the_same_rows_are_told_where_samples_hardly_meet(tmp_path):
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(size=60_000).round(6), "b": rng.choice(["u", "v", "w"], 60_000)})
+    x.to_csv(tmp_path / "x.csv", index=False)
+    x.to_parquet(tmp_path / "copy.parquet", index=False)
+    x[::-1].to_csv(tmp_path / "others.csv", index=False)
+    # Sorted values of few levels are the same in many files.
+    for name, table in (("sorted", x), ("too", x[::2])):
+        table[["b"]].sort_values("b").to_csv(tmp_path / f"{name}.csv", index=False)
+
+    def told(x, y):
+        found = mmd_test(tmp_path / x, tmp_path / y, features="nystroem:20", permutations=50)
+        return [one for one in found.warnings if "of the files are the same" in one]
+
+    (warning,) = told("x.csv", "copy.parquet")
+    assert warning.endswith("the files are one and the same, and the p-value is not valid; compare different ones")
+    assert told("x.csv", "others.csv") == []
+    assert told("sorted.csv", "too.csv") == []
+
+
 def test_values_mean_in_pieces_what_they_mean_in_a_whole_file(tmp_path):
     for name, days, pad in (("x.csv", 12, ""), ("y.csv", 28, ""), ("x_long.csv", 12, PAD)):
         lines = [

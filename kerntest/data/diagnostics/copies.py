@@ -282,6 +282,21 @@ def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: in
         )
 
 
+def same_first_rows(tables: Sequence[Table]) -> Iterator[str]:
+    """Yield a warning where the first rows of two tables are the same in the same order, though samples of all hardly meet."""
+    n = min(one.n_rows for one in tables)
+    both = [(x, y) for x, y in zip(*(one.columns for one in tables), strict=True) if not _numbers_rows(x.values)]
+    texts = [[np.asarray(one.levels)[one.values] if one.is_category else one.values for one in pair] for pair in both]
+    if n < FEWEST_ROWS or not all(np.array_equal(x[:n], y[:n], equal_nan=x.dtype.kind == "f") for x, y in texts):
+        return
+    keys = _joined(_hashed([x.values[:n] for x, _ in both])) if both else np.zeros(n, dtype=np.uint64)
+    if (keys != keys[0]).any() and not _laid_out(keys):
+        yield (
+            f"the first {n:,} rows of the files are the same in the same order: if all are, the files are one and the same, "
+            "and the p-value is not valid; compare different ones"
+        )
+
+
 def _laid_out(keys: Keys) -> bool:
     """Say whether the different rows, fewer than half of all, stand in blocks or come round in turn, as in a design."""
     different = len(np.unique(keys))

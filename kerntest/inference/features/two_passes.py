@@ -14,7 +14,7 @@ import numpy as np
 
 from kerntest.data import columns as table_columns
 from kerntest.data.column_types import as_text
-from kerntest.data.diagnostics.copies import repeated_rows
+from kerntest.data.diagnostics.copies import repeated_rows, same_first_rows
 from kerntest.data.diagnostics.dependent_rows import dependent_rows
 from kerntest.data.diagnostics.misleading import identifiers, telling_apart, two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, RandomRows, TableFacts, complete_rows, lone_values_among, mixed
@@ -321,28 +321,30 @@ class Survey(exact.RunOfTest):
         lost = [
             text for one in facts for text in lost_rows(one.name, one.rows - one.used, one.rows, one.missing, needed)
         ]
-        misleading: list[str] = []
         self.sample_of_each = [
             points_of(self._filled(one.sample), scaling) for one in facts if one.sample is not None and len(facts) > 1
         ]
-        if len(facts) > 1:
-            # Repeated rows as samples of each input show them, of the columns that are read.
-            sampled = zip(facts, self.sample_of_each, strict=True)
-            rows = [(one.name, [*some.numeric.T, *some.codes.T], one.used) for one, some in sampled]
-            misleading = list(two_sample_warnings(facts, scaling.names))
-            # First rows tell of all where these can be different.
-            able = [
-                name
-                for name in scaling.names
-                if all(name in one.numbers and one.numbers[name].may_differ for one in facts)
-            ]
-            misleading += identifiers(heads, able, misleading)
-            misleading += repeated_rows(rows, has_others=self.has_others)
+        misleading = self._misleading(facts, heads, scaling.names) if len(facts) > 1 else []
         misleading += lone_values_among(pooled) if self.options.scale == "standardize" else ()
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *table_columns.told_of_left_out(reasons))
         digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
         self.tables = [replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read]
+
+    def _misleading(self, facts: Sequence[TableFacts], heads: Sequence[Table], names: Sequence[str]) -> list[str]:
+        """Return what would make a test of two inputs mislead, as far as their facts, samples of each and first rows tell."""
+        sampled = zip(facts, self.sample_of_each, strict=True)
+        rows = [(one.name, [*some.numeric.T, *some.codes.T], one.used) for one, some in sampled]
+        told = list(two_sample_warnings(facts, names))
+        # First rows tell of all where these can be different.
+        able = [name for name in names if all(name in one.numbers and one.numbers[name].may_differ for one in facts)]
+        told += identifiers(heads, able, told)
+        # Repeated rows as samples of each input show them, of the columns that are read.
+        copies = list(repeated_rows(rows, has_others=self.has_others))
+        if not any(text.startswith("the files") for text in copies):
+            compared = [name for name in self.kinds if name in names]
+            copies += same_first_rows([one.select(compared) for one in heads])
+        return told + copies
 
     def plan_sums(
         self,

@@ -278,7 +278,9 @@ def contents_lines(x: two_sample_record.ColumnContents, y: two_sample_record.Col
             return ", ".join(value if isinstance(value, str) else _to_spread(value, spread) for value in values)
 
         parts.append(f"mean {told(x.mean)} -> {told(y.mean)}")
-        parts.append(f"sd {told(x.standard_deviation)} -> {told(y.standard_deviation)}")
+        # Only dates have a mean in words.
+        days = " days" if isinstance(x.mean, str) else ""
+        parts.append(f"sd {told(x.standard_deviation)} -> {told(y.standard_deviation)}{days}")
         if x.value is None:
             of_x, of_y = (told(one.lower_quartile, one.median, one.upper_quartile) for one in (x, y))
             quartiles = [f"quartiles {of_x} -> {of_y}"]
