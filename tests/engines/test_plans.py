@@ -570,6 +570,26 @@ def test_canonical_pairs_hold_no_more_than_planned_however_few_features_a_side_h
     assert plan.memory_range[0] < plan.memory_range[1]
 
 
+@pytest.mark.parametrize("target", ["c0", None])
+def test_a_screen_holds_the_factors_of_a_few_columns_at_a_time_as_planned(monkeypatch, target):
+    for module in ("many_pairs", "work_of_screens"):
+        monkeypatch.setattr(f"kerntest.inference.screens.{module}.HELD_NUMBERS", 2**16)
+    data, columns = normal(6000, 30), 30 if target else 8
+    table = pd.DataFrame(data[:, :columns], columns=[f"c{place}" for place in range(columns)])
+    given = functools.partial(kerntest.hsic_pairs, table, target=target, threads=1)
+    plan, small = planned(given), planned(lambda: kerntest.hsic_pairs(table[:50], target=target))
+    tracemalloc.start()
+    try:
+        given()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    more = plan.memory_bytes - small.memory_bytes
+    assert 0.5 * more < peak < 1.1 * more
+    # Of some 30 columns each.
+    assert peak < 8 * 6000 * (30 * 10 + 10 * columns)
+
+
 def test_a_two_sample_test_by_features_counts_what_follows_its_sums():
     def run(permutations, **options):
         tables = (normal(600, seed=seed) for seed in (0, 1))

@@ -29,17 +29,19 @@ def correlations(columns: Mapping[int, NDArray[Any]], pairs: Sequence[tuple[int,
     Cost: O(p n log n) for p columns and O(n log n) for each pair.
     """
     found = np.full((3, len(pairs)), np.nan)
-    codes, ranks, tied = np.empty((len(columns), n), np.int64), np.empty((len(columns), n)), []
+    # One column after another: of many rows these are much memory.
+    codes, tied = np.empty((len(columns), n), np.int32 if n < 2**31 else np.int64), []
+    scaled = np.empty((2, len(columns), n))
     for row, column in enumerate(columns.values()):
         _, codes[row], counts = np.unique(column, return_inverse=True, return_counts=True)
-        ranks[row] = (np.cumsum(counts) - (counts - 1) / 2)[codes[row]]
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[codes[row]]
+        for own, one in zip(scaled, (column, ranks), strict=True):
+            own[row] = standardize(one.astype(np.float64)[:, None])[0][:, 0]
         tied.append((counts * (counts - 1) // 2).sum())
     place = {name: row for row, name in enumerate(columns) if tied[row] < n * (n - 1) // 2}
     numbers = [index for index, pair in enumerate(pairs) if place.keys() >= {*pair}]
     if not numbers:
         return found
-    values = np.array([*columns.values()], dtype=np.float64)
-    scaled = [np.ascontiguousarray(standardize(one.T)[0].T) for one in (values, ranks)]
     step = max(1, BLOCK // n)
     for start in range(0, len(numbers), step):
         block = numbers[start : start + step]
@@ -49,9 +51,7 @@ def correlations(columns: Mapping[int, NDArray[Any]], pairs: Sequence[tuple[int,
     return np.clip(found, -1.0, 1.0, out=found)
 
 
-def _kendall(
-    codes: NDArray[np.int64], tied: NDArray[np.int64], first: NDArray[np.intp], second: NDArray[np.intp]
-) -> Array:
+def _kendall(codes: NDArray[Any], tied: NDArray[np.int64], first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
     """Return tau_b = (P - Q) / sqrt((T - T_x) (T - T_y)) (Kendall 1945).
 
     Of T pairs of rows, P are concordant, Q discordant, T_x and T_y tied. A pair is discordant where it is out of order
@@ -60,7 +60,7 @@ def _kendall(
     n = codes.shape[1]
     total, bits = n * (n - 1) // 2, n.bit_length()
     # One key orders the rows by x and, where x is tied, by y.
-    keys = codes[first] << bits | codes[second]
+    keys = codes[first].astype(np.int64) << bits | codes[second]
     keys.sort(axis=1)
     discordant = _inversions(keys & ((1 << bits) - 1))
     # The k-th entry of a run of equal keys makes k pairs with those before it.

@@ -6,7 +6,9 @@ be made: it stays NaN, and it is not counted in the family.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -21,9 +23,10 @@ from kerntest.inference.nulls.approximations import moments_p_value
 from kerntest.inference.nulls.moments import CentredKernel, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores_among_others, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
-from kerntest.inference.screens.work_of_screens import TOGETHER
+from kerntest.inference.screens.work_of_screens import HELD_NUMBERS, TOGETHER
 from kerntest.inference.sides import Groups, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
+from kerntest.kernels.base import Points
 from kerntest.matrices.different import few_different
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.passes import KernelStack
@@ -40,13 +43,11 @@ if TYPE_CHECKING:
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.sides import Options, Reading, Variable
     from kerntest.inference.statistic import Effect
-    from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import Factor
 
 Correction: TypeAlias = Literal["holm", "bh", "none"]
 
-# Squares of pairs are smaller where all their relabelled statistics would be more numbers than these (128 MB).
-HELD_NUMBERS = 2**24
 # With which probability relabellings leave open less than a p-value by moments, where they contradict it.
 CONTRADICTED = 1e-4
 # Numbers of rows are as far from their centre up to this share.
@@ -159,19 +160,54 @@ class Screen(RunOfTest):
 
 
 class _Matrix:
-    """What all pairs of a kernel matrix share: its diagonal, its centring's invariants, and HKH where it has low rank."""
+    """What all pairs of a kernel matrix share: its largest diagonal, its centring's invariants, and HKH where it has low rank."""
 
     def __init__(self, points: Points, kernel: Kernel, options: Options, engine: Engine) -> None:
-        self.points, self.kernel, self.diagonal = points, kernel, kernel.diagonal(points)
+        self.points, self.kernel = points, kernel
+        self.largest = float(np.abs(kernel.diagonal(points)).max())
         # Which of two values each row has, where there are no more.
         few = few_different(points, 2.0) if kernel.positive_definite else None
         self.of_two = None if few is None else few[1]
-        self.low_rank: Factor | None = low_rank(kernel, points)
+        self.has_factor, self.rank = self.low_rank is not None, 0 if self.low_rank is None else self.low_rank.rank
         # Of low rank without a sweep over all of the matrix.
         found = self.low_rank and low_rank_invariants(self.low_rank, hollow=options.hollow)
         self.invariants: Invariants = (
-            found or CentredKernel(kernel, points, engine, hollow=options.hollow, seed=options.seed).invariants()[0]
+            found
+            or CentredKernel(kernel, _bare(points), engine, hollow=options.hollow, seed=options.seed).invariants()[0]
         )
+
+    @cached_property
+    def low_rank(self) -> Factor | None:
+        """HKH as a product of few columns, made again where it was forgotten; None where it has no such form."""
+        return low_rank(self.kernel, _bare(self.points))
+
+    @property
+    def factor(self) -> Factor:
+        """The same where it has."""
+        return cast("Factor", self.low_rank)
+
+
+def _bare(points: Points) -> Points:
+    """Return the same rows, to hold by themselves what is computed of them, and no longer than they are used."""
+    return Points(points.numeric, points.codes)
+
+
+class _Matrices:
+    """The matrices of some sides, made when they are wanted: of many factors those of others are forgotten then, and made again."""
+
+    def __init__(self, sides: Sequence[tuple[Points, Kernel]], options: Options, engine: Engine) -> None:
+        self.sides, self.options, self.engine, self.made = sides, options, engine, dict[int, _Matrix]()
+
+    def of(self, pairs: Sequence[tuple[int, int]], told: Callable[[int], None]) -> list[tuple[_Matrix, _Matrix]]:
+        """Return those of some pairs, and tell how many were made in all."""
+        places, held = {*chain(*pairs)}, [one for one in self.made.values() if "low_rank" in vars(one)]
+        if sum(len(one.points) * one.rank for one in held) > HELD_NUMBERS:
+            for place in self.made.keys() - places:
+                vars(self.made[place]).pop("low_rank", None)
+        for place in sorted(places - self.made.keys()):
+            self.made[place] = _Matrix(*self.sides[place], self.options, self.engine)
+            told(len(self.made))
+        return [(self.made[a], self.made[b]) for a, b in pairs]
 
 
 # The products are small: threads of BLAS would wait for one another more than they compute.
@@ -191,7 +227,8 @@ def screen(
     says so. There is no p-value by moments where no relabelling changes the statistic. Progress counts the pairs, and the
     sides as so many pairs as they take the time of.
 
-    Cost: O(P n^2 + n^2 log n P^2 / 32 + pairs n^2 / 4) time for P sides; matrices are never held.
+    Cost: O(P n^2 + n^2 log n P^2 / 32 + pairs n^2 / 4) time for P sides; matrices are never held, and of factors
+    those of a square of pairs.
     """
     if not pairs:
         return []
@@ -199,39 +236,19 @@ def screen(
     circle, orders = cyclic_orders(n, options.permutations, options.seed)
     squares = in_squares(pairs, len(orders) * circle)
     told = progress or (lambda _done, _all: None)
-    steps, matrices = SIDE_IN_PAIRS * len(sides) + len(pairs), []
-    for points, kernel in sides:
-        matrices.append(_Matrix(points, kernel, options, engine))
-        told(SIDE_IN_PAIRS * len(matrices), steps)
-
-    def measured(both: Sequence[tuple[_Matrix, _Matrix]]) -> Iterator[tuple[Effect, Array]]:
-        """Yield what every pair measures, and <A, B> under every relabelling, the observed first."""
-        left, right = (list(dict.fromkeys(side)) for side in zip(*both, strict=True))
-        factors = [(x.low_rank, y.low_rank) for x, y in both if x.low_rank is not None and y.low_rank is not None]
-        needed = sum(x.rank * y.rank for x, y in factors)
-        # Correlations of factors, where all pairs have them and they cost less than the lags that matrices share.
-        if len(factors) == len(both) and needed <= CORRELATIONS_PER_ROW * n * len({*left, *right}) / 2:
-            for one, other in factors:
-                sums = low_rank_sums(one, other, orders, circle, hollow=options.hollow, engine=engine)
-                yield low_rank_dependence(one, other), sums.ravel()
-            return
-        first, second = (
-            KernelStack(
-                [(one.points, (one.kernel,)) for one in side], some, circle, hollow=options.hollow, centred_by_rows=True
-            )
-            for side, some in ((left, orders[:1]), (right, orders))
-        )
-        shifted = shift_sums(first, second, engine=engine)
-        effects, values = shifted.effects(), shifted.centred()
-        for x, y in both:
-            f, g = left.index(x), right.index(y)
-            yield effects[f][g], values[f, g].ravel()
-
+    steps, matrices = SIDE_IN_PAIRS * len(sides) + len(pairs), _Matrices(sides, options, engine)
     found: dict[int, tuple[dict[str, Any], Array | None]] = {}
+    # One array: many, each made after its factors, would leave no room for the next ones where these were.
+    kept = np.empty((len(pairs), len(orders) * circle)) if keep else None
+
+    def made(count: int) -> None:
+        told(SIDE_IN_PAIRS * count + len(found), steps)
+
     for members in squares:
-        both = [(matrices[pairs[index][0]], matrices[pairs[index][1]]) for index in members]
-        for index, (x, y), (effect, sums) in zip(members, both, measured(both), strict=True):
-            tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
+        both = matrices.of([pairs[index] for index in members], made)
+        measured = _measured(both, orders, circle, options, engine)
+        for index, (x, y), (effect, sums) in zip(members, both, measured, strict=True):
+            tolerance = tie_tolerance(x.largest, n, y.largest * n)
             moments = permutation_moments(x.invariants, y.invariants, n)
             p_permutation = float(np.mean(sums >= sums[0] - tolerance))
             p_value = None
@@ -246,9 +263,41 @@ def screen(
                 "p_permutation": p_permutation,
                 "permutations": len(sums),
             }
-            found[index] = record, scores_among_others(sums[None], np.array([tolerance]))[0] if keep else None
-        told(steps - len(pairs) + len(found), steps)
+            if kept is not None:
+                kept[index] = scores_among_others(sums[None], np.array([tolerance]))[0]
+            found[index] = record, None if kept is None else kept[index]
+        made(len(matrices.made))
     return [found[index] for index in range(len(pairs))]
+
+
+def _measured(
+    both: Sequence[tuple[_Matrix, _Matrix]],
+    orders: Sequence[NDArray[np.intp]],
+    circle: int,
+    options: Options,
+    engine: Engine,
+) -> Iterator[tuple[Effect, Array]]:
+    """Yield what every pair measures, and <A, B> under every relabelling, the observed first."""
+    n = len(both[0][0].points)
+    left, right = (list(dict.fromkeys(side)) for side in zip(*both, strict=True))
+    needed, factored = sum(x.rank * y.rank for x, y in both), all(one.has_factor for one in (*left, *right))
+    # Correlations of factors, where all pairs have them and they cost less than the lags that matrices share.
+    if factored and needed <= CORRELATIONS_PER_ROW * n * len({*left, *right}) / 2:
+        for one, other in both:
+            sums = low_rank_sums(one.factor, other.factor, orders, circle, hollow=options.hollow, engine=engine)
+            yield low_rank_dependence(one.factor, other.factor), sums.ravel()
+        return
+    first, second = (
+        KernelStack(
+            [(one.points, (one.kernel,)) for one in side], some, circle, hollow=options.hollow, centred_by_rows=True
+        )
+        for side, some in ((left, orders[:1]), (right, orders))
+    )
+    shifted = shift_sums(first, second, engine=engine)
+    effects, values = shifted.effects(), shifted.centred()
+    for x, y in both:
+        f, g = left.index(x), right.index(y)
+        yield effects[f][g], values[f, g].ravel()
 
 
 def two_values_p_value(
@@ -328,15 +377,16 @@ def benjamini_hochberg(ascending: Array) -> Array:
 PROCEDURES: dict[Correction, Callable[[Array], Array]] = {"holm": holm, "bh": benjamini_hochberg, "none": np.copy}
 
 
-def step_down(scores: Array) -> Array:
+def step_down(scores: Array | Sequence[Array]) -> Array:
     """Return p-values adjusted by the step-down maximum (Westfall and Young 1993, algorithm 4.1), shape (F,).
 
-    `scores` (F, R) are on one scale over shared relabellings, larger meaning further from the null; [:, 0] is observed.
+    `scores` (R,) of each of F are on one scale over shared relabellings, larger meaning further from the null; the first is observed.
     """
-    order = np.argsort(-scores[:, 0], kind="stable")
+    order = np.argsort([-float(one[0]) for one in scores], kind="stable")
     # Maxima over each score and all that are observed below it.
-    maxima = np.maximum.accumulate(scores[order][::-1], axis=0)[::-1]
-    p = np.mean(maxima >= scores[order, :1], axis=1)
-    result = np.empty(len(scores))
-    result[order] = np.maximum.accumulate(p)
+    result, largest = np.empty(len(scores)), np.full_like(scores[0], -np.inf)
+    for place in order[::-1]:
+        np.maximum(largest, scores[place], out=largest)
+        result[place] = np.mean(largest >= scores[place][0])
+    result[order] = np.maximum.accumulate(result[order])
     return result

@@ -357,7 +357,9 @@ class _Pairs(Screen):
     ) -> Iterator[tuple[PairEffect, Array | None]]:
         """Yield pairs of columns tested over the same rows; with a target their relabelled statistics are kept."""
         n, keep = len(common), self.target is not None
-        taken = {place: laid_below(self.columns[place].take(common)) for place in sorted(set(chain(*pairs)))}
+        every = {place: self.columns[place] for place in sorted({*chain(*pairs)})}
+        # All rows are there already.
+        taken = {place: laid_below(one if len(one.values) == n else one.take(common)) for place, one in every.items()}
         notes = {place: _untestable(column, n) for place, column in taken.items()}
         sides = {place: self._side(column, n) for place, column in taken.items() if notes[place] is None}
         usable, wanted = list(sides), [(a, b) for a, b in pairs if a in sides and b in sides]
@@ -418,7 +420,7 @@ def _corrected(tested: Sequence[Tested], correction: Correction, alpha: float) -
     kept = {effect.x: scores for effect, scores, _ in tested if scores is not None}
     exact: dict[str, float] = {}
     if len({rows for _, scores, rows in tested if scores is not None}) == 1:
-        exact = dict(zip(kept, step_down(np.stack(list(kept.values()))).tolist(), strict=True))
+        exact = dict(zip(kept, step_down([*kept.values()]).tolist(), strict=True))
     for place, p in enumerate(adjusted(raw, correction).tolist()):
         if not np.isnan(p):
             name = effects[place].x

@@ -37,6 +37,9 @@ Pair: TypeAlias = "tuple[int, int]"
 
 # Matrices whose transforms are held together: pairs of columns are done a square of so many matrices at a time.
 TOGETHER = 32
+# Squares of pairs are smaller where all their relabelled statistics would be more numbers than these (128 MB), and from so many
+# on factors are forgotten that a square does not need.
+HELD_NUMBERS = 2**24
 # From so many sets of rows, sets are tested side by side.
 MANY_SETS = 4
 # All measured. Columns of the factor of a smooth kernel on one column, and of a column with values far from all others, in units
@@ -64,6 +67,8 @@ TAKEN, ENTRIES_OF_GROUP, ENTRIES_OF_STRIP, CALLS_OF_STRIP, CALLS_OF_RELABELLING,
 )
 # Of measured peaks: blocks of many matrices, in bytes for each entry, and vectors of blocks of lines under way.
 STACKED_BYTES, LINES_UNDER_WAY = 18.0, 64
+# A factor while it is made, in units of itself; what correlations take of a column, in numbers for each row.
+FACTOR_UNDER_WAY, CORRELATED = 4.0, 3.0
 
 
 class Screened(NamedTuple):
@@ -222,12 +227,16 @@ def bytes_of_pairs(
         places = {*chain.from_iterable(chain.from_iterable(squares))}
         factored = [by_factors({place: columns[place].rank for place in places}, pairs, n, times) for pairs in squares]
         own = sorted(ranks[place] for place in places)
+        of_square = max(sum(ranks[place] for place in {*chain(*pairs)}) for pairs in squares)
+        factors = of_square if n * of_square > HELD_NUMBERS else min(sum(own), HELD_NUMBERS / n + of_square)
         # Of factors that are correlated both are there in the order of the rows, transposed and transformed.
-        transformed = 3.0 * orders * sum(own[-2:]) if any(factored) else 0.0
+        transformed = max(FACTOR_UNDER_WAY * own[-1], 3.0 * orders * sum(own[-2:]) * any(factored))
         threads = 1 if beside else engine.threads
         # A target has one matrix on its side: no stack.
         stacks = 0.0 if all(factored) else held_by_stacks(n, 2 if target else len(places), threads)
-        return 8.0 * n * (LINES_UNDER_WAY + sum(own) + transformed) + stacks
+        screened = LINES_UNDER_WAY + factors + transformed
+        # The rows of each column, scaled.
+        return 8.0 * n * (len(places) + max(screened, CORRELATED * len(places))) + stacks
 
     largest = sorted(sets, key=lambda some: some.n * sum(map(len, some.squares)))[-SETS_LOOKED_AT:] if columns else ()
     many = engine.threads if beside else 1
