@@ -29,6 +29,8 @@ def correlations(columns: Mapping[int, NDArray[Any]], pairs: Sequence[tuple[int,
     Cost: O(p n log n) for p columns and O(n log n) for each pair.
     """
     found = np.full((3, len(pairs)), np.nan)
+    if n < 2:
+        return found
     # One column after another: of many rows these are much memory.
     codes, tied = np.empty((len(columns), n), np.int32 if n < 2**31 else np.int64), []
     scaled = np.empty((2, len(columns), n))
