@@ -136,8 +136,8 @@ def hsic_test(
     time_series : bool
         Rows are stationary series in the order of time: the shift test (Chwialkowski and Gretton 2014), asymptotic.
     min_lag : int, optional
-        For time series: the smallest shift that stands for independence, 1 by default: more finds a delay of one series oftener, and
-        what both remember counts in the p-value.
+        For time series: the smallest shift that stands for independence, 1 by default: with more, rows of the same time that are alike as one
+        series follows the other are found oftener, and what both remember counts in the p-value.
     method : "auto", "exact" or "features"
         The kernel matrices as they are ("auto" where that is no more work than about two minutes on two processors,
         counted from rows, columns and kernels alone, else features, and the warnings say so), or explicit features of one pair of kernels (auto: Gaussian at the median

@@ -43,6 +43,8 @@ ASYMPTOTIC = (
 )
 # One series may follow the other with a delay of so many rows, or of this share of them.
 SHORT_DELAY, SHARE_OF_ROWS = 10, 0.05
+# So many times as far above its mean the statistic at another lag is told where the test rejects, too.
+FAR_ABOVE = 2.0
 # Autocorrelations below this are those of noise; they are looked at up to lags of this share of the shifts.
 FORGOTTEN, LOOKED_AT = 0.05, 0.25
 # Of each member of a family under each relabelling, while they are judged: the statistic, and it in standard deviations.
@@ -193,7 +195,7 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     ):
         raise test.degenerate(family.members[0])
     chosen, lags = judged.selected, test.lags(relabelled, judged)
-    asymptotic = () if lags is None else _of_series(lags, relabelled.every, options.alpha, judged.p_value)
+    asymptotic = () if lags is None else _of_series(lags, relabelled, judged, options, family)
     few = relabelling_warning(
         judged.p_value,
         relabelled.different,
@@ -389,16 +391,39 @@ def relabelling_warning(
     return (f"{warning}: {option('permutations', enough)} would tell more surely",)
 
 
-def _of_series(lags: Lags, every: Array | None, alpha: float, p_value: float) -> tuple[str, ...]:
-    """Return what to know of a shift test: where the null holds a short delay of one series, too."""
-    delay, n = abs(lags.strongest), lags.shifts + 2 * lags.minimum - 1
-    if p_value <= alpha or not lags.minimum <= delay <= max(SHORT_DELAY, SHARE_OF_ROWS * n) or 2 * delay > n // 2:
+def _of_series(lags: Lags, relabelled: Relabelled, judged: Judged, options: Options, family: Family) -> tuple[str, ...]:
+    """Return what to know of a shift test: where one series may follow the other, which is not what it tests."""
+    if relabelled.every is None:
         return (ASYMPTOTIC,)
-    told = f"the statistic is largest at a lag of {counted(delay, 'row')}, which stands for independence here: if one series may follow"
-    way_out = f"{option('min-lag', 2 * delay)} keeps it out of the null"
-    if every is None or floor_of_shifts(every, 2 * delay) > alpha:
-        way_out = "it takes a longer series to keep it out of the null"
-    return ASYMPTOTIC, f"{told} the other with that delay, {way_out}"
+    delay, every, alpha = abs(lags.strongest), relabelled.every, options.alpha
+    excess = every[judged.selected] - every[judged.selected].mean()
+    seen = judged.p_value <= alpha and float(excess.max()) < FAR_ABOVE * float(excess[0])
+    if seen or not 0 < delay <= max(SHORT_DELAY, SHARE_OF_ROWS * every.shape[1]):
+        return (ASYMPTOTIC,)
+    later, earlier = ("y", "x") if lags.strongest > 0 else ("x", "y")
+    rows, minimum = counted(delay, "row"), 2 * delay
+    told = (
+        f"rows of the same time are tested, and the statistic is largest where {later} is taken {rows} later than {earlier}: to test "
+        f"that delay, put beside each {earlier} the {later} of {rows} later, best in other data than those that showed it"
+    )
+    # Rows of the same time may be alike because of that delay, but for which nothing comes near.
+    if (
+        judged.p_value > alpha
+        and lags.minimum <= delay
+        and 2 * minimum <= every.shape[1]
+        and floor_of_shifts(every, minimum) <= alpha
+        and _from_minimum(relabelled, minimum, options, family) <= alpha
+    ):
+        told += f"; for rows of the same time, {option('min-lag', minimum)} keeps that delay out of the null"
+    return ASYMPTOTIC, told
+
+
+def _from_minimum(relabelled: Relabelled, minimum: int, options: Options, family: Family) -> float:
+    """Return the p-value of the shifts from another minimum on."""
+    every: Any = relabelled.every
+    sums = np.hstack([every[:, :1], every[:, minimum : every.shape[1] - minimum + 1]])
+    judged = judge(sums, relabelled.tolerances, options.judge, family.exponents)
+    return judged.remembering(float(np.mean(memory_of_shifts(every, minimum))), sums.shape[1]).p_value
 
 
 def memory_of_shifts(every: Array, minimum: int) -> list[float]:

@@ -115,18 +115,27 @@ def test_a_clock_is_no_stationary_series():
     assert not [text for text in hsic_test(*lagged(200), time_series=True).warnings if "stationary series, and" in text]
 
 
-def test_a_delay_among_the_shifts_of_the_null_is_told():
-    x, y = lagged(60, 4)
-    found = hsic_test(x, y, time_series=True, **GAUSSIANS)
-    told = "the statistic is largest at a lag of 4 rows, which stands for independence here"
-    assert (found.lags.minimum, found.lags.strongest) == (1, 4)
-    assert any(text.startswith(told) and "min_lag=8 keeps" in text for text in found.warnings)
-    assert not any(told in text for text in hsic_test(x, y, time_series=True, min_lag=8, **GAUSSIANS).warnings)
-    # Where so few shifts are left that none could reject, that is no way out.
-    x, y = lagged(28, 4)
-    told = [text for text in hsic_test(x, y, time_series=True, alpha=0.01, **GAUSSIANS).warnings if told in text]
-    assert told
-    assert told[0].endswith("it takes a longer series to keep it out of the null")
+@pytest.mark.parametrize(("lag", "later", "earlier"), [(4, "y", "x"), (-4, "x", "y")])
+def test_a_delay_is_told_with_how_to_test_it(lag, later, earlier):
+    """A minimum, which was named for it, leaves rows of the same time to be tested: nothing was found, and no more was said."""
+    x, y = lagged(160, lag)
+    said = (
+        f"rows of the same time are tested, and the statistic is largest where {later} is taken 4 rows later than {earlier}: to test that "
+        f"delay, put beside each {earlier} the {later} of 4 rows later, best in other data than those that showed it"
+    )
+    for minimum in None, 8:
+        found = hsic_test(x, y, time_series=True, min_lag=minimum, **GAUSSIANS)
+        assert not found.reject
+        assert (found.lags.strongest, found.warnings[1:]) == (lag, (said,))
+    # As it says.
+    side = {"x": x[:-4], "y": y[:-4]} | {later: {"x": x, "y": y}[later][4:]}
+    moved = hsic_test(side["x"], side["y"], time_series=True, **GAUSSIANS)
+    assert moved.reject
+    assert (moved.lags.strongest, len(moved.warnings)) == (0, 1)
+    # Of what is far clearer at a delay where the test rejects, too.
+    both = hsic_test(x, y + 0.6 * np.square(x), time_series=True, **GAUSSIANS)
+    assert both.reject
+    assert both.warnings[1:] == (said,)
 
 
 def test_a_walk_with_noise_is_told_by_its_earlier_steps():
@@ -157,7 +166,10 @@ def test_a_delay_is_found_where_it_is_kept_out_of_the_null():
     assert every.lags.strongest == far.lags.strongest == 3
     assert far.p_value <= 0.05 < every.p_value
     assert far.lags.memory > 1.0
-    assert any("at a lag of 3 rows" in text and "min_lag=6 keeps it out" in text for text in every.warnings)
+    assert any(
+        "y is taken 3 rows later" in text and "min_lag=6 keeps that delay out" in text for text in every.warnings
+    )
+    assert not any("min_lag" in text for text in far.warnings)
 
 
 def test_a_minimum_that_cannot_reject_names_one_that_can():

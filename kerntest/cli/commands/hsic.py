@@ -221,7 +221,7 @@ _picture = partial(common.option, type=common.OutputPath(allow_dash=True), topic
     type=common.COUNT,
     metavar="N",
     help="Smallest shift, in rows, that stands for independence: twice the longest delay with which one series may follow "
-    "the other.  [default: 1]",
+    "the other. What is tested are rows of the same time.  [default: 1]",
 )
 @_picture(
     "--witness",
