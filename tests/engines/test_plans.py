@@ -603,6 +603,20 @@ def test_a_two_sample_test_by_features_counts_what_follows_its_sums():
     assert few[1] - few[0] > 0.05
 
 
+def test_a_two_sample_test_by_features_counts_each_column_of_categories():
+    def plan(categories):
+        tables = [
+            pd.DataFrame(normal(5000, seed=seed)).assign(
+                **{f"k{place}": list("abcd" * 1250) for place in range(categories)}
+            )
+            for seed in (0, 1)
+        ]
+        return planned(lambda: kerntest.mmd_test(*tables, method="features", kernel="gaussian(1)"), threads=1)
+
+    one, five = (plan(count).seconds_range[0] for count in (1, 5))
+    assert five - one > 10_000 * 300 * 4 * 10 * UNITS["entry"]
+
+
 def test_measures_by_singular_values_of_few_rows_count_the_columns_that_matrices_have():
     data = normal(1000)
     for statistic, most in (("kcc", 0.5), ("kmi", 0.5), ("coco", 0.5)):

@@ -615,6 +615,17 @@ def test_progress_rises_to_its_end():
     assert told[-1] == 1.0
 
 
+def test_by_features_progress_is_the_share_of_the_rows_that_are_summed(monkeypatch):
+    monkeypatch.setattr("kerntest.inference.features.inputs.BATCH_ROWS", 100)
+    told, sizes = [], (1000, 600, 400)
+    options = {"by": "group", "method": "features", "features": "nystroem:20", "threads": 1}
+    mmd_test(frame_of(sizes), progress=lambda done, steps: told.append(done / steps), **options)
+    # A pair has so many pieces, each of as much work: no pass over them before tells any.
+    pieces = [sum(sizes[place] // 100 for place in pair) for pair in ((0, 1), (0, 2), (1, 2))]
+    shares = np.arange(1, sum(pieces) + 1) / sum(pieces)
+    np.testing.assert_allclose(told, shares, atol=0.001)
+
+
 def test_rows_without_a_group_are_counted():
     frame = frame_of((40, 40, 40), (0.0, 0.0, 0.0))
     frame.loc[[3, 50], "group"] = None

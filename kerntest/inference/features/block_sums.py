@@ -22,6 +22,7 @@ from kerntest.inference.family import Family, KernelChooser, two_sample_exponent
 from kerntest.inference.features import two_passes
 from kerntest.inference.features.work_of_features import (
     RELABELLED_TOGETHER,
+    TOGETHER,
     work_of_judging,
     work_of_sums,
 )
@@ -63,8 +64,6 @@ ROUNDER = 0.9
 # Tells the random orders of rows from other streams of the same seed.
 ASSIGNMENT_STREAM = 5
 ROUNDS = 8
-# Kernel values computed together: they and their distances stay in the second-level cache of a core.
-TOGETHER = 2**15
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
 

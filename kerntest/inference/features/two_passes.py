@@ -250,6 +250,8 @@ class Survey(exact.RunOfTest):
         self._command, self._progress, self.reading, self._among = command, progress, reading, among
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
+        # Of several tests, of rows that are in memory, the sums over them take most of the time.
+        self._told_early = progress if among is None else None
         # Both passes have the same parts, on however many threads the sums then fit.
         self._at_once, self._began = self.engine.threads, time.process_time()
 
@@ -282,7 +284,7 @@ class Survey(exact.RunOfTest):
             parts, total = self._parts()
             gaps = missing == "indicator"
             work = partial(part_facts, kinds=self.kinds, seed=self.options.seed, sampled=self._sampled, gaps=gaps)
-            for source, some in self.engine.map(work, parts, self._progress, total=total):
+            for source, some in self.engine.map(work, parts, self._told_early, total=total):
                 self._before.append(facts[source].used)
                 facts[source].add(some, self._sampled)
             turned = sum(one.turned(found) for one, found in zip(self._inputs, facts, strict=True)) > 0
@@ -377,14 +379,15 @@ class Survey(exact.RunOfTest):
         rows, times, beside = among.rows, among.times, among.beside
         threads = self.engine.threads
         if times:
+            summed = added(units, times=times)
             tell(
                 self._command,
                 rows,
                 columns,
                 steps=(told, *self.why, *(one.what for one in beside)),
                 memory=(max(need(threads), *(one.held(threads) for one in beside), 0.0),) * 2,
-                work=added(added(units, after[0], times=times), *(one.work for one in beside)),
-                most=added(added(units, after[-1], times=times), *(one.most for one in beside)),
+                work=added(summed, added(after[0], times=among.tests), *(one.work for one in beside)),
+                most=added(summed, added(after[-1], times=among.tests), *(one.most for one in beside)),
                 engine=self.engine,
                 method="features",
                 besides=(times * passes - 1) * (time.process_time() - self._began) / self._at_once,
@@ -410,7 +413,7 @@ class Survey(exact.RunOfTest):
         work = partial(part_keys, known=np.append(keys, NO_KEY), **told)
         parts, total = self._parts()
         sample, counts = some(keys[:0], first[:0]), np.zeros(len(keys) + 1)
-        for found, others in self.engine.map(work, parts, self._progress, total=total):
+        for found, others in self.engine.map(work, parts, self._told_early, total=total):
             counts += others
             for one in found:
                 sample = sample.with_others(one, most)

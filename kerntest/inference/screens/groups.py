@@ -71,8 +71,8 @@ UNTESTABLE |= {"undecided.degenerate_kernel", "undecided.floor"}
 WARNINGS_TOLD = 4
 # What is read in pieces where several samples are not.
 TWO_FILES = "two files, a sample in each, may be of any size with {}"
-# Steps of progress.
-STEPS = 1000
+# Steps of progress; a row by features in pairs of rows by kernel matrices, whose values are half as many.
+STEPS, PER_ROW = 1000, 600
 
 
 def compare_groups(
@@ -187,7 +187,8 @@ def _compared(
     if beside and not featured:
         run.announce("mmd", rows, len(samples.tables[0].names), beside)
     each.run.engine = run.engine
-    work = [float(totals[place]) ** 2 for place in order] + [float(rows) ** 2] * (all_groups is not None)
+    work = [totals[place] * (PER_ROW if isinstance(ready[place], ByFeatures) else totals[place]) for place in order]
+    work += [rows * rows] * (all_groups is not None)
     parts, planned = iter(_parts(comparison.progress, work)), False
     made = dict[int, tuple[SamplePair, two_sample_record.TwoSampleResult | None]]()
     for place in order:
@@ -284,7 +285,7 @@ def _as_one(what: str, steps: Sequence[Step]) -> Step:
     return Step(what, held, added(*(step.work for step in steps)), added(*(step.most for step in steps)), least)
 
 
-def _parts(progress: Progress | None, work: Sequence[float]) -> Iterator[Progress | None]:
+def _parts(progress: Progress | None, work: Sequence[int]) -> Iterator[Progress | None]:
     """Yield for each part of the work what takes its progress, as its share of that of all.
 
     A test with its explanation counts twice from its beginning: what is done stays done.

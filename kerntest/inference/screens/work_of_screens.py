@@ -67,8 +67,8 @@ TAKEN, ENTRIES_OF_GROUP, ENTRIES_OF_STRIP, CALLS_OF_STRIP, CALLS_OF_RELABELLING,
 )
 # Of measured peaks: blocks of many matrices, in bytes for each entry, and vectors of blocks of lines under way.
 STACKED_BYTES, LINES_UNDER_WAY = 18.0, 64
-# A factor while it is made, in units of itself; what correlations take of a column, in numbers for each row.
-FACTOR_UNDER_WAY, CORRELATED = 4.0, 3.0
+# A factor while it is made and what earlier ones leave in pieces too small for it, in units of itself; what correlations take of a column, in numbers for each row.
+FACTOR_UNDER_WAY, CORRELATED = 10.0, 3.0
 
 
 class Screened(NamedTuple):
