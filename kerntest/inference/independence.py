@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 
 PERMUTATIONS = 1000
+# Clusters follow one another in time by so many standard errors on both sides, which chance makes in 1 of 2,000 tables.
+FOLLOWING = 2.0
 # Groups of which a screen of all pairs is read.
 MOST_GROUPS = 20
 
@@ -518,7 +520,7 @@ def _series_warnings(groups: Groups, paired: Paired, *, rejects: bool) -> Iterat
 def _cluster_warnings(test: ClusteredVariables, groups: Groups, paired: Paired, *, rejects: bool) -> list[str]:
     """Return what to know of clusters: that most keep their place, follow one another on both sides, or have rows in no order of time."""
     cluster, held_back = test.name, [*test.told_of_uneven(), *test.held_back(rejects=rejects)]
-    told = [list(clusters_in_time(side.columns, read, cluster)) for side, read in groups.sides()]
+    told = [list(clusters_in_time(side.columns, read, cluster, FOLLOWING)) for side, read in groups.sides()]
     if rejects and all(told):
         return [*held_back, *told[0]]
     sides = [side.take(paired.origin) for side, _ in groups.sides()]

@@ -81,14 +81,21 @@ def test_numbers_in_no_order_name_cases_if_a_design_gives_them_and_their_order_s
     shuffled = table.iloc[order].assign(arm=np.where(arm, "a", "b"), wage=lambda rows: rows.wage + arm)
     for columns in (None, "wage", "wage,hours"):
         assert [one for one in mmd_test(shuffled, by="arm", columns=columns).warnings if told in one]
-    # Doses, years and grids have as many rows each, too; but neighbouring ones are alike, or nothing follows them.
+    # Doses and grids have as many rows each, too; but neighbouring ones are alike, or nothing follows them.
     dose = np.tile(np.arange(20), 12)
     for value in (0.2 * dose, np.sin(dose / 3.0), np.zeros(240)):
         assert named(pd.DataFrame({"dose": dose, "y": value + rng.normal(size=240)}).iloc[order]) is None
     year = np.tile(np.arange(1990, 2010), 12)
     shocks = pd.DataFrame({"year": year, "y": rng.normal(size=20)[dose] + 0.3 * rng.normal(size=240)})
-    assert named(shocks) is None
-    assert named(shocks.assign(year=year - 1990)) == "year"
+    assert named(shocks) == named(shocks.assign(year=year - 1990)) == "year"
+    # Answers to a question that is called like cases are none, for people give them unequally often.
+    answer = np.minimum(rng.geometric(0.4, size=240), 5)
+    asked = pd.DataFrame({"household": answer, "y": 2.0 * (answer == 2) + rng.normal(size=240)})
+    assert named(asked) is None
+    assert (
+        named(asked.assign(household=np.tile(np.arange(6), 40), y=np.tile([3.0, 0, 0, 2, 0, 1], 40) + asked.y))
+        == "household"
+    )
     # Numbers with fractions are measured.
     assert named(table.iloc[order].assign(person=lambda rows: rows.person + 0.5)) is None
 

@@ -212,6 +212,24 @@ def test_clusters_of_categories_that_follow_time_are_told():
     assert told not in told_of(table.assign(kind=rng.permutation(table["kind"])), **options)
 
 
+def test_years_of_a_panel_that_follow_one_another_are_no_clusters():
+    """Of two walks that countries share, years as clusters rejected in half of the tables, and nothing was said."""
+    rng, country, year = np.random.default_rng(3), np.repeat(np.arange(20), 24), np.tile(np.arange(1990, 2014), 20)
+
+    def told(made, clock=year):
+        of_years = {name: made(24)[year - 1990] + rng.normal(size=480) for name in "xy"}
+        table = pd.DataFrame({"country": country, "year": clock, **of_years})
+        options = {"x_columns": "x", "y_columns": "y", "permutations": 99, "alpha": 0.999}
+        return "'year' follows time" in told_of(table, cluster="year", **options)
+
+    def walk(n):
+        return rng.normal(size=n).cumsum()
+
+    assert sum(told(walk) for _ in range(10)) >= 8
+    assert told(walk, pd.to_datetime([f"{one}-01-01" for one in year]))
+    assert not any(told(lambda n: rng.normal(size=n)) for _ in range(20))
+
+
 def test_independent_rows_are_rarely_taken_for_series():
     rng = np.random.default_rng(5)
     for _ in range(50):

@@ -378,7 +378,7 @@ def says_clock(name: str) -> bool:
 def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
     """Return the case of each row that names one; None if there are no cases.
 
-    And whether it is a text or equal numbers stand together, and whether a text or whole numbers but years, which name cases.
+    And whether it is a text or equal numbers stand together, and whether a text or whole numbers, which name cases.
     """
     present = column.values[~column.missing]
     called_so = is_called_so(column.name)
@@ -392,12 +392,13 @@ def _cases(column: Column) -> tuple[NDArray[np.intp], bool, bool] | None:
     if not names and changes > len(present) / FEWEST_OF_CASE:
         return None
     # Counts keep np.unique from importing numpy.ma, 13 ms of a small test.
-    values, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
+    _, levels, counts = np.unique(present, return_inverse=True, return_counts=True)
     together = column.is_category or changes == len(counts) - 1
-    names = names and (column.is_category or not within_years(values))
     # As many say as much as those of one size (Kish 1965): half of the rows may be of none.
     alike = len(present) ** 2 / float(counts @ counts) >= fewest / 2
     several = alike and fewest <= len(counts) <= len(present) / rows
+    # Of few numbers, which may be answers, cases have as many rows each as a design gives them, or rows that stand together.
+    several = several and (together or len(counts) >= FEWEST_CASES or _chosen(levels))
     return (levels, together, names) if several and (together or names) else None
 
 

@@ -219,9 +219,7 @@ def clusters_out_of_order(sides: Sequence[Table], table: Table, cluster: str, *,
         if one.name in tested or one.problem is not None or one.is_category or one.missing.any():
             continue
         time, ascending = places_among_values(one), np.unique(one.values, return_counts=True)[0]
-        whole = bool((ascending == np.floor(ascending)).all())
-        told = one.kind == "date" or (whole and (says_time(one.name) or within_years(ascending)))
-        if told and len(np.unique(units * len(ascending) + time, return_counts=True)[0]) == len(units):
+        if _tells_time(one) and len(np.unique(units * len(ascending) + time, return_counts=True)[0]) == len(units):
             # Clusters of one size have the rows of each time in the same place.
             known_places = len(np.unique(known, return_counts=True)[0])
             ranked = np.unique(known * len(units) + _places_within(units, time), return_counts=True)[0]
@@ -271,23 +269,33 @@ def _next_to(groups: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int
     return order[:-1][near], order[1:][near]
 
 
-def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str) -> Iterator[str]:
-    """Yield a warning where clusters are rows, or follow time and their means follow one another in some columns of numbers."""
+def clusters_in_time(columns: Sequence[Column], table: Table, cluster: str, errors: float = IN_TIME) -> Iterator[str]:
+    """Yield a warning where clusters are rows, or follow time and their means follow one another, by so many standard errors."""
     places = places_among_values(table[cluster])
     if len(places) > 1 and places.max() + 1 == len(places):
         yield f"each {cluster!r} has one row: what relabels clusters relabels rows, and takes them for independent"
         return
+    own = table[cluster]
     # In time numbers of stretches only grow.
-    timed = table[cluster].kind == "date" or bool(in_time(table.with_all_columns()))
-    if not timed or np.diff(table[cluster].values).min(initial=0) < 0:
+    stretches = in_time(table.with_all_columns()) and np.diff(own.values).min(initial=0) >= 0
+    if not (stretches or _tells_time(own)):
         return
     whole = [one for one in columns if len(one.values) == len(places) and not one.missing.any()]
-    alike = [one.name for one in whole if any(runs_in_order(some, IN_TIME) for some in _means(one, places))]
+    alike = [one.name for one in whole if any(runs_in_order(some, errors) for some in _means(one, places))]
     if alike:
         yield (
             f"{cluster!r} follows time, and neighbouring ones are alike in {listed(list(map(repr, alike)))}: what relabels them "
-            f"takes them for independent, and the p-value is far too small; {option('time-series', True)} of hsic tests series"
+            f"takes them for independent, and the p-value is far too small; {option('time-series', True)} of hsic tests series, as the means of each are"
         )
+
+
+def _tells_time(column: Column) -> bool:
+    """Say whether values are dates, or whole numbers that are years or called so."""
+    if column.is_category or column.missing.any():
+        return False
+    ascending = np.unique(column.values, return_counts=True)[0]
+    whole = bool((ascending == np.floor(ascending)).all())
+    return column.kind == "date" or (whole and (says_time(column.name) or within_years(ascending)))
 
 
 def _means(column: Column, units: NDArray[np.intp]) -> Iterator[NDArray[np.float64]]:

@@ -218,7 +218,8 @@ def smallest_shift(
     if by is None:
         return None
     units = np.arange(len(rows.points)) if (design := getattr(rows, "design", None)) is None else design.units
-    fewest = min(len(np.unique(units[places])) for places in parts_of(rows))
+    # Asked for counts too, numpy.ma is not loaded.
+    fewest = min(len(np.unique(units[places], return_counts=True)[0]) for places in parts_of(rows))
     hidden = HIDDEN * max(1.0 / fewest - 1.0 / NONE_HIDDEN, 0.0)
     deviations = test.mean_shift(column, by) / spreads[column] * math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1]) / error
     deviations *= 1.0 + hidden
