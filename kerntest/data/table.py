@@ -400,6 +400,8 @@ class BlockReader(ABC):
     warnings : tuple of str
     total : int
         Size of the work: bytes of CSV, rows of Parquet.
+    largest_group : int
+        Bytes of the largest row group of Parquet, unpacked.
     written : mapping of str to str
         In which forms columns of numbers and dates are written, where not plainly; to be set by who knows it.
     categorical : frozenset of str
@@ -411,6 +413,7 @@ class BlockReader(ABC):
     names: tuple[str, ...]
     warnings: tuple[str, ...]
     total: int
+    largest_group: int = 0
     written: Mapping[str, str] = MappingProxyType({})
     categorical: frozenset[str] = frozenset()
 

@@ -64,6 +64,8 @@ UnknownRule: TypeAlias = Literal["error", "ignore"]
 SLICE_ROWS = 1 << 12
 # What applying takes for each thread (measured: 50 to 80 MB).
 PIECE_BYTES = 35 * 10**6
+# The same of Parquet, and the share of a row group.
+PARQUET_BYTES, GROUP_SHARE = 70 * 10**6, 0.6
 # Values of a column that are told.
 VALUES_TOLD = 20
 # Columns with values far from the training rows that are told one by one.
@@ -365,6 +367,13 @@ class Applied:
             self.sums[name] = self.sums.get(name, Sums()).plus(sums)
 
 
+def _bytes_of(reader: BlockReader, columns: int) -> tuple[int, int]:
+    """Return the bytes of a piece under way, and of a row group whose pages are decoded of so many columns."""
+    if reader.format != "parquet":
+        return PIECE_BYTES, 0
+    return PARQUET_BYTES, int(GROUP_SHARE * reader.largest_group * min(columns / len(reader.names), 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class _RowWork:
     """What is done with the rows of a piece, wherever that is."""
@@ -384,8 +393,9 @@ class _RowWork:
 
         How much of a CSV file a row is the text of the first piece tells: the other rows are taken to be like it.
         """
+        each, once = _bytes_of(reader, len(self.columns.encoder.columns) + len(self.columns.kept))
         if engine.memory is not None and engine.name == "local":
-            most = max(1, (engine.memory - PROGRAM_BYTES) // PIECE_BYTES)
+            most = max(1, (engine.memory - PROGRAM_BYTES - once) // each)
             engine = Engine(min(engine.threads, most), engine.memory)
         if plan_wanted(reader.total):
             counted_rows, rows, about = reader.format == "parquet", reader.total, ""
@@ -399,7 +409,7 @@ class _RowWork:
                     rows, about = int(float(f"{rows * max(1.0, size / max(text, 1)):.2g}")), "about "
             low, high = work_of_rows(self.columns, rows, size)
             threads = engine.threads if engine.name == "local" else 1
-            piece, taken = PIECE_BYTES if low != high else min(PIECE_BYTES, 30 * size), CURRENT.get().taken(0.0)
+            piece, taken = each if low != high else min(each, 30 * size), CURRENT.get().taken(0.0) + once
             tell(
                 self.columns.COMMAND,
                 rows,

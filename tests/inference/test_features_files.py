@@ -268,3 +268,12 @@ def test_texts_of_a_typed_file_that_only_begin_like_times_stay_texts(tmp_path):
         one.to_parquet(tmp_path / f"{name}.parquet")
     found = mmd_test(tmp_path / "x.parquet", tmp_path / "y.parquet", **QUICK, columns="start")
     assert found.kernel.startswith("hamming")
+
+
+def test_rows_that_are_drawn_from_a_file_in_pieces_are_said_of_how_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("kerntest.inference.features.inputs.SMALL_BYTES", 0)
+    for name, shift in (("x", 0.0), ("y", 1.0)):
+        rows = np.random.default_rng(0).normal(size=(900, 2)) + shift
+        pd.DataFrame(rows, columns=["a", "b"]).to_parquet(tmp_path / f"{name}.parquet")
+    found = mmd_test(tmp_path / "x.parquet", tmp_path / "y.parquet", sample=400, method="features")
+    assert [(one.chosen_from, one.chosen_by) for one in found.provenance.inputs] == [(900, "400 rows at random")] * 2

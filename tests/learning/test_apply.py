@@ -289,6 +289,17 @@ def test_the_plan_of_predictions_counts_a_value_for_each_row_and_centre(folder, 
     assert plans[0].seconds_range[0] == 2 * 500 * centres
 
 
+def test_the_plan_of_predictions_counts_the_row_groups_of_parquet(folder, tmp_path):
+    table, plans = pd.read_csv(folder / "new.csv"), []
+    large = pd.concat([table] * 200, ignore_index=True)
+    for size in (5000, 100_000):
+        large.to_parquet(tmp_path / f"{size}.parquet", row_group_size=size)
+        with compute_on("local", planned=plans.append, planned_from=0, threads=1):
+            predict_file(folder / "weight.kt", tmp_path / f"{size}.parquet", output=tmp_path / "out.csv")
+    small, one = (plan.memory_bytes for plan in plans)
+    assert one - small > 100_000
+
+
 @pytest.mark.parametrize("model", ["kind", "weight", "usual", "both"])
 def test_models_are_applied_to_files_without_pandas(folder, tmp_path, model):
     run = "from kerntest import predict_file; predict_file(sys.argv[1], sys.argv[2], output=sys.argv[3])"

@@ -260,7 +260,7 @@ class ParquetBlocks(BlockReader):
         self.rows = block_rows or BLOCK_ROWS
         self._schemas: list[tuple[str, Any]] = []
         self._stretches: list[_Stretch] = []
-        self.total = 0
+        self.total, self.largest_group = 0, 0
         for shown, location, copied in files:
             self._add(shown, location, copied=copied)
         names = [str(one) for one in self._schemas[0][1].names]
@@ -276,7 +276,9 @@ class ParquetBlocks(BlockReader):
                 metadata, schema = opened.metadata, opened.schema_arrow
             # Damage can hide in names.
             str(schema)
-            sizes = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+            groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+            sizes = [group.num_rows for group in groups]
+            self.largest_group = max([self.largest_group, *(group.total_byte_size for group in groups)])
         self._schemas.append((shown, schema))
         file = _SeenFile(shown, str(Path(location).absolute()), metadata.num_rows, platform.node(), copied)
         offset = first = rows = 0

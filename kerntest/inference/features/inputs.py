@@ -149,5 +149,7 @@ def open_input(data: Any, name: str, reading: Reading) -> Iterator[Input]:
         refuse_empty(reader.name, reader.total, len(reader.names))
         head = reader.head(texts)
         files, compression = tuple(part for part, _ in found.files), ", ".join(sorted(methods - {""})) or None
-        head = replace(head, files=files, compression=compression, chosen_by=csv.choice.said)
+        # Rows of CSV are not counted beforehand.
+        chosen_from = reader.total if csv.choice and form != "csv" else None
+        head = replace(head, files=files, compression=compression, chosen_by=csv.choice.said, chosen_from=chosen_from)
         yield Input(head, reader, found, csv.choice.known(head))
