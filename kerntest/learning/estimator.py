@@ -127,7 +127,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         """Return what each column is worth on n rows that were not learned from, with its standard error.
 
         By how much accuracy falls (balanced where classes have weights), of regressions the RMSE rises, where the values of one column are shuffled; a category is
-        one column, several targets count together. Cost: about a second at most; None of so many columns that it would
+        one column, several targets count together. Cost: about a second, or a fifth of the fit; None of so many columns that it would
         take minutes. See `kerntest.learning.importance`.
         """
         points = self._points(X)

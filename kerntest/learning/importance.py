@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Codes
 
-# Kernel values in all, about a second of them; shuffles of a column, and rows, of which fewer than the last say nothing.
-WORK, SHUFFLES, FEWEST_ROWS = 10**8, 5, 50
+# Kernel values in all, about a second of them, or a share of those of the rows that were learned from; shuffles of a column, and rows, of which fewer than the last say nothing.
+WORK, SHARE, SHUFFLES, FEWEST_ROWS = 10**8, 0.2, 5, 50
 # Columns, and scores, that take as long as the exponential of a kernel value.
 COLUMNS_A_VALUE, SCORES_A_VALUE = 20, 20
 
@@ -49,7 +49,7 @@ def permutation_importance(
     """
     rng, encoder, classifies, n = np.random.default_rng((seed, 3)), model.encoder, truth.ndim == 1, len(points)
     used = [column for column in encoder.columns if column.name not in unused]
-    rows, shuffles = affordable(n, len(used), _values_a_row(model))
+    rows, shuffles = affordable(n, len(used), _values_a_row(model), model.n_train)
     if not rows:
         return None
     own = points
@@ -75,9 +75,9 @@ def permutation_importance(
     return Importance(score, rows, shuffles, tuple(found))
 
 
-def affordable(rows: int, columns: int, values: float) -> tuple[int, int]:
-    """Return how many of some rows, and shuffles of each column; no rows where that takes too long."""
-    most = WORK / (max(columns, 1) * values)
+def affordable(rows: int, columns: int, values: float, learned: int = 0) -> tuple[int, int]:
+    """Return how many of some rows, and shuffles of each column, beside a fit to so many; no rows where that takes too long."""
+    most = max(WORK, SHARE * learned * values) / (max(columns, 1) * values)
     if most < min(rows, FEWEST_ROWS) or rows < 2:
         return 0, 0
     rows = min(rows, int(most))

@@ -188,3 +188,14 @@ def test_adjusted_p_values_are_their_definition_over_the_tests_that_were_made(co
     assert_close([pair.p_adjusted for pair in made], DEFINITIONS[correction]([pair.p_value for pair in made]))
     assert [pair.reject for pair in made] == [pair.p_adjusted <= 0.05 for pair in made]
     assert all(pair.p_value <= pair.p_adjusted * (1 + 1e-12) <= 1 + 1e-9 for pair in made)
+
+
+def test_p_values_at_the_end_of_the_range_of_numbers_are_told_as_below_it():
+    x = np.random.default_rng(0).normal(size=3000)
+    frame = pd.DataFrame({"x": x, "y": x + 1e-3, "z": np.random.default_rng(1).normal(size=3000)})
+    found = hsic_pairs(frame, correction="none")
+    assert 0.0 < found.pairs[0].p_value < 1e-300
+    assert "< 1e-300" in found.summary()
+    assert "e-30" not in found.summary().replace("< 1e-300", "")
+    alone = hsic_test(frame, x_columns="x", y_columns="y", null="moments", kernel_x="gaussian", kernel_y="gaussian")
+    assert "(p < 1e-300 <= alpha = 0.05" in alone.decision

@@ -120,6 +120,9 @@ def test_the_work_is_bounded_by_its_count(monkeypatch):
     assert affordable(50_000, 2001, 1000.0) == (0, 0)
     assert affordable(20, 5000, 1000.0) == (20, 1)
     assert affordable(1, 1, 1.0) == (0, 0)
+    # A fit to so many rows has taken five times as much.
+    assert affordable(10_000, 9, 200_000.0) == (55, 1)
+    assert affordable(10_000, 9, 200_000.0, 45_000) == (1000, 1)
     frame = table()
     machine = SVM().fit(frame[:100][["a", "b"]], frame.kind[:100])
     centres = len(machine.model.expansion.coefficients)

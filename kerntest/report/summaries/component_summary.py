@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.errors import counted, either
 from kerntest.report.summaries.learner_summary import learner_summary, number_columns, part_rows
-from kerntest.report.summaries.words import ResultTable, name_list, number, percent, visible
+from kerntest.report.summaries.words import ResultTable, name_list, number, p_is, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def cca_sentence(result: CcaResult) -> str:
         why = "without those of a fold there is no pair" if result.folds else "there are too few to hold out"
         told = f"{number(result.pairs[0].train)} on the training rows, which says nothing: {why}"
         return f"Functions of x and of y have correlation {told}."
-    p_value = "" if result.p_value is None else f" (p = {number(result.p_value, 2)})"
+    p_value = "" if result.p_value is None else f" ({p_is(result.p_value, 2)})"
     rows = part_rows(result) if result.n_test else f"rows left out in {result.folds} folds"
     if result.correlation <= 0:
         return f"No function of x goes with one of y on {rows}{p_value}."
@@ -120,7 +120,7 @@ def unmix_summary(result: UnmixResult) -> words.Summary:
     ]
     for part, name in ((result.train, "training rows"), (result.test, "test rows")):
         if part is not None:
-            p_value = "" if part.p_value is None else f", p = {number(part.p_value, 2)}"
+            p_value = "" if part.p_value is None else f", {p_is(part.p_value, 2)}"
             after = f"{number(part.hsic_before)} of columns, {number(part.hsic_after)} of sources{p_value}"
             lines.append(("HSIC" if part is result.train else "", f"{after} (mean over pairs, {part.n:,} {name})"))
     return learner_summary(result, "Independent components", lines, unmix_sentence(result), tables=(table,))
@@ -138,7 +138,7 @@ def unmix_sentence(result: UnmixResult) -> str:
     if judged.p_value is None:
         where = rows if result.test is not None else "the rows that they were fitted to"
         return f"{result.components:,} sources: {less}, on {where}."
-    p_value = f"(p = {number(judged.p_value, 2)})"
+    p_value = f"({p_is(judged.p_value, 2)})"
     if judged.p_value > 0.05:
         return f"{result.components:,} sources could be independent on {rows} {p_value}."
     return f"{result.components:,} sources still depend on each other on {rows} {p_value}: {less}."

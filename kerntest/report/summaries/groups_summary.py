@@ -23,6 +23,7 @@ from kerntest.report.summaries.words import (
     name_list,
     null_text,
     number,
+    p_number,
     p_value_meaning,
     p_value_text,
     shortened_kernel,
@@ -121,9 +122,8 @@ def _samples_table(result: GroupsResult) -> ResultTable:
     apart = len(used) > len({name for name, _ in used})
     for pair in tested[:PAIRS_SHOWN]:
         effect = pair.effect_size if sizes is None else sizes[place[pair.x]][place[pair.y]]
-        numbers = (effect, pair.p_adjusted, pair.p_value)
         verdict = [] if result.margin is None else ["" if pair.margin is None else pair.margin.verdict]
-        shown = (number(one or 0.0, 2) for one in numbers)
+        shown = (number(effect or 0.0, 2), *(p_number(p or 0.0, 2) for p in (pair.p_adjusted, pair.p_value)))
         counts = (f"{pair.n_x:,}", f"{pair.n_y:,}") * apart
         rows.append((MARKS[pair.reject], visible(pair.x), visible(pair.y), *counts, *shown, *verdict))
     own = "that shows the pair most clearly" if sizes is None else "above, to be compared"

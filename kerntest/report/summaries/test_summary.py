@@ -31,6 +31,8 @@ from kerntest.report.summaries.words import (
     name_list,
     null_text,
     number,
+    p_is,
+    p_number,
     p_value_meaning,
     p_value_text,
     percent,
@@ -79,7 +81,8 @@ def decided(p_value: float, alpha: float, found: str, none: str, more: str = "",
     """Return the answer of a test as a sentence, with the comparison that made it."""
     (p_text, sign, alpha_text), how = compared(p_value, alpha), "" if exact else ", p approximate"
     if p_value <= alpha:
-        return f"{found} (p = {p_text} {sign} alpha = {alpha_text}{how}){more}."
+        equal = "" if p_text.startswith("<") else "= "
+        return f"{found} (p {equal}{p_text} {sign} alpha = {alpha_text}{how}){more}."
     return f"{none} at alpha = {alpha_text} (p = {p_text}{how and ', approximate'}).{NO_PROOF}"
 
 
@@ -113,7 +116,7 @@ def notes_of(result: Any) -> list[str]:
     if explanation is not None:
         notes.append("columns alone, each by the kernel that shows it most clearly:")
         notes += [
-            f"  {effect.column}: effect {number(effect.effect_size)}, z = {number(effect.z)}, p = {number(effect.p_value)}, "
+            f"  {effect.column}: effect {number(effect.effect_size)}, z = {number(effect.z)}, {p_is(effect.p_value)}, "
             f"corrected {number(effect.p_adjusted)}: {shortened_kernel(effect.kernel)}"
             for effect in explanation.columns
         ]
@@ -265,7 +268,7 @@ def explanation_table(explanation: two_sample_record.Explanation, *, within: str
 
 
 def _or_absent(p_value: float | None) -> str:
-    return ABSENT if p_value is None else number(p_value)
+    return ABSENT if p_value is None else p_number(p_value)
 
 
 def contents_lines(x: two_sample_record.ColumnContents, y: two_sample_record.ColumnContents) -> list[str]:
@@ -469,9 +472,9 @@ def _number(field: str, value: float | None) -> str:
     """Return a number of a pair; coefficients to two decimals, so that a column of them can be read at a glance."""
     if value is None:
         return ABSENT
-    return (
-        f"{round(value, 2) + 0.0:.2f}" if field in COEFFICIENTS else number(value, 2) if field != "n" else f"{value:,}"
-    )
+    if field in COEFFICIENTS or field == "n":
+        return f"{value:,}" if field == "n" else f"{round(value, 2) + 0.0:.2f}"
+    return p_number(value, 2) if field.startswith("p_") else number(value, 2)
 
 
 def selection_sentence(target: str, steps: Sequence[pair_record.SelectedColumn]) -> str:
@@ -492,7 +495,8 @@ def selection_summary(result: pair_record.SelectionResult) -> Summary:
                 MARKS[one.significant],
                 visible(one.column),
                 str(one.step),
-                *(number(value, 2) for value in (one.effect_size, one.partial_effect, one.p_value, one.p_alone)),
+                *(number(value, 2) for value in (one.effect_size, one.partial_effect)),
+                *(p_number(value, 2) for value in (one.p_value, one.p_alone)),
             )
             for one in result.selected
         ),
@@ -511,7 +515,7 @@ def joint_summary(result: pair_record.JointResult) -> Summary:
     """Return the result of a joint test in words."""
     groups = [f"{name_list(one.columns)}: {visible(shortened_kernel(one.kernel))}" for one in result.groups]
     pairs = [
-        f"{visible(one.first)} and {visible(one.second)}: p = {number(one.p_value)}, effect {number(one.effect_size)}"
+        f"{visible(one.first)} and {visible(one.second)}: {p_is(one.p_value)}, effect {number(one.effect_size)}"
         for one in result.pairs
     ]
     lines = [

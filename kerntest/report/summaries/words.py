@@ -22,6 +22,8 @@ NAME_SHOWN = 40
 BANDWIDTHS_SHOWN = 4
 # Two numbers of which the smaller is more than this share of the larger are told as one.
 CLOSE = 0.7
+# p-values below it are at the end of the range of numbers, and say no more.
+LEAST_P = 1e-300
 CURVES = {
     "moments": "Pearson III curve through three moments of the permutation distribution",
     "gamma": "Gamma curve through two moments of the biased estimate",
@@ -88,7 +90,7 @@ def compared(p_value: float, alpha: float) -> tuple[str, str, str]:
     digits = 4
     while digits < 17 and p_value != alpha and number(p_value, digits) == number(alpha, digits):
         digits += 1
-    p_text, alpha_text = number(p_value, digits), number(alpha, digits)
+    p_text, alpha_text = p_number(p_value, digits), number(alpha, digits)
     sign = ">" if p_value > alpha else "=" if p_text == alpha_text else "<="
     return p_text, sign, alpha_text
 
@@ -118,9 +120,19 @@ def percent(share: float) -> str:
     return f"{rounded:.1f}".removesuffix(".0") + " %"
 
 
+def p_number(p_value: float, digits: int = 4) -> str:
+    """Return a p-value; of the last digits of floating-point numbers only that it is below them."""
+    return f"< {LEAST_P:g}" if p_value < LEAST_P else number(p_value, digits)
+
+
+def p_is(p_value: float, digits: int = 4) -> str:
+    """Return what p is, or below what."""
+    return f"p {'' if p_value < LEAST_P else '= '}{p_number(p_value, digits)}"
+
+
 def p_value_text(p_value: float, null: Null) -> str:
     """Return a p-value, saying so where the null could not have given a smaller one."""
-    text = number(p_value)
+    text = p_number(p_value)
     if null.p_floor is not None and null.permutations is not None and p_value <= null.p_floor * (1 + 1e-9):
         return f"{text} (the smallest that {counted(null.permutations, 'relabelling')} can give)"
     return text
@@ -152,7 +164,7 @@ def clearest_lines(family: FamilyRecord | None, noun: str, p_value: float, alpha
     how = "that the test judged together" if together else "of which the smallest p-value counts, corrected"
     lines = [("", f"the clearest of {len(family.members):,} {noun} {how}")]
     if together and family.p_clearest is not None and p_value <= alpha < family.p_clearest:
-        alone = f"by itself it shows nothing (p = {number(family.p_clearest)}, corrected), only all {noun} together do"
+        alone = f"by itself it shows nothing ({p_is(family.p_clearest)}, corrected), only all {noun} together do"
         lines.append(("", f"{alone}: it is no guide to what was found, which other rows should confirm"))
     if together and p_value >= 1 and all(member.z <= 0 for member in family.members):
         one = noun.removesuffix("s")
@@ -167,7 +179,7 @@ def family_notes(family: FamilyRecord | None, noun: str) -> list[str]:
     notes = [f"{noun} tried: {len(family.members)}, combined by {family.combination}; each by itself:"]
     for one in sorted(family.members, key=lambda member: -member.z):
         excess = "" if one.excess is None else f", excess = {number(one.excess)}"
-        notes.append(f"  z = {number(one.z)}, p = {number(one.p_value)}{excess}: {shortened_kernel(one.kernel)}")
+        notes.append(f"  z = {number(one.z)}, {p_is(one.p_value)}{excess}: {shortened_kernel(one.kernel)}")
     return notes
 
 
