@@ -285,6 +285,7 @@ def hsic_test(
                 statistic=statistic,
                 whole=test.dense,
                 cosets=test.cosets,
+                places=test.places,
                 circle=test.circle,
                 stride=test.stride,
             )

@@ -11,6 +11,7 @@ from kerntest.engines.plan import added
 from kerntest.inference.explain import cross_covariance
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
+from kerntest.inference.relabelling.circles import SHARES
 from kerntest.inference.relabelling.designs import ALL, BLOCKS
 from kerntest.inference.relabelling.permuted_blocks import TILE, TOGETHER_BLOCKS, TOGETHER_ROWS, kernels_together
 from kerntest.inference.statistic import UNITS
@@ -65,6 +66,8 @@ FINER, MEASURED, KEPT_FREE = 1.25, (1.3, 2.4), 2**25
 FACTORS_OF_TILE = 4
 # Bytes for each entry between circles; and transforms in two dimensions, and steps over the entries of those of a pair.
 CIRCLED_BYTES, CIRCLED, ENTRIES_OF_CIRCLE = 40.0, 4.0, 6.0
+# Products of entries between clusters, with those of a tile.
+PRODUCTS_BYTES = 16.0
 # The same of the matrix of a sample.
 SAMPLE_BYTES = 24.0
 # A piece of a file, and each of its columns.
@@ -98,6 +101,7 @@ def step_of_test(
     designed: BlockedRows | None = None,
     several: bool = False,
     cosets: int = 1,
+    places: int = 0,
     whole: int | None = None,
     circle: int = 0,
     stride: int = 1,
@@ -105,7 +109,7 @@ def step_of_test(
     """Return what a test of some pairs of kernels takes, whose rows may lie in blocks of a design, or in blocks anew.
 
     Of a design `several` rows may be of one unit. Random permutations of two variables hold matrices of `whole` rows; of
-    none where clusters are shifted on circles, in so many `cosets`. So many rows are shifted on a `circle`, if not the
+    none where clusters are shifted on circles, in so many `cosets`, or by products of entries between so many `places`. So many rows are shifted on a `circle`, if not the
     usual, and shifts by a `stride` are relabellings.
     """
     n, paired, permutations = len(sides[0][0]), len(sides) > 1, options.permutations
@@ -143,6 +147,15 @@ def step_of_test(
         made = added(swept(1.5), {"call": CALLS_OF_TILE * (n / TILE) ** 2 / 2})
         circled: Work = {"fft": CIRCLED * (first + cosets * second), "entry": ENTRIES_OF_CIRCLE * cosets * len(pairs)}
         tile, tables = CIRCLED_BYTES * matrices * TILE**2, 24.0 * len(pairs) * max(permutations, ALL)
+        if places:
+            tiles, tables_of = n / TILE * (n / TILE + 1.0) / 2, float(first * second) * places**2
+            of_places: Work = {
+                "product": first * second * places * entries,
+                "gather": permutations * places * len(pairs) * min(SHARES, tiles),
+                "entry": ENTRIES_OF_CIRCLE * matrices * entries + 2.0 * tables_of * tiles,
+            }
+            tile += PRODUCTS_BYTES * tables_of
+            return Step.sure(what, lambda threads: threads * (tile + tables), added(made, of_places))
         spectra = 16.0 * cosets * len(pairs) * TILE**2
         most, least = (lambda threads, held=held: threads * held for held in (tile + tables + spectra, tile))
         return Step(what, most, made, added(made, added(circled, times=entries)), least)

@@ -261,6 +261,27 @@ def test_clusters_of_several_sizes_take_tiles_alone():
     assert more.seconds > 20 * few.seconds
 
 
+def test_few_clusters_take_the_products_of_entries_between_them(counted):
+    def run(clusters):
+        data = table(3000, 2, who=np.arange(3000) % clusters)
+        options = {
+            "x_columns": "c0",
+            "y_columns": "c1",
+            "cluster": "who",
+            "kernel_x": "gaussian",
+            "kernel_y": "gaussian",
+        }
+        return lambda: kerntest.hsic_test(data, **options)
+
+    few, more = (certain(counted("product", run(clusters))) for clusters in (10, 20))
+    pairs = (more - few) / (300.0 * 3000**2 / 2)
+    # Of several bandwidths each.
+    assert pairs == pytest.approx(round(pairs))
+    assert pairs > 1
+    # Shifts of all rows are not among it.
+    assert certain(counted("fft", run(10))) == 0.0
+
+
 @pytest.mark.usefixtures("sizeless")
 def test_a_factor_that_is_tried_takes_its_first_columns_and_the_matrix_of_a_sample():
     def run(rows):

@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 # Of few clusters the relabellings of one order are too much alike: so many orders at most, one more for so many clusters
 # less (measured: then p-values of other seeds are as far apart as those of random permutations).
 MOST_ORDERS, CLUSTERS_OF_ORDERS = 8, 3000
-# Up to so many pairs of clusters of two circles all products of their entries are less than transforms.
-FEW_PLACES = 128
+# Up to so many pairs of clusters of two circles, for each order, all products of their entries are less than transforms; more
+# than the second number would fill the memory.
+FEW_PLACES, MOST_PLACES = 16, 640
+# Products that are looked up together; and pieces of work, each of which looks up all.
+LOOKED_UP, SHARES = 2**20, 16
 
 
 class Circles(NamedTuple):
@@ -68,7 +71,7 @@ class Circles(NamedTuple):
         else:
             orders = [as_they_are, *([rng.permutation(one) for one in lengths] for _ in range(needed - 1))]
         # Of few shifts all.
-        if are_all(shifts * len(orders), at_least):
+        if are_all(shifts * len(orders), at_least) or shifts <= -(-at_least // len(orders)):
             steps = np.array(list(product(*map(range, lengths))))
         else:
             steps = rng.integers(lengths, size=(-(-at_least // len(orders)), len(lengths)))
@@ -90,6 +93,11 @@ class Circles(NamedTuple):
 def usual_orders(clusters: int) -> int:
     """Return in how many orders so many clusters are shifted, unless they need more."""
     return min(MOST_ORDERS, 1 + -(-CLUSTERS_OF_ORDERS // clusters))
+
+
+def by_products(places: int, orders: int) -> bool:
+    """Say whether of so many pairs of clusters of two circles, in so many orders, products are less than transforms."""
+    return places <= min(MOST_PLACES, FEW_PLACES * max(orders, MOST_ORDERS))
 
 
 def on_circles(clusters: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -186,18 +194,26 @@ def circle_sums(
     """
     parts, lengths = circles.parts(), circles.lengths
 
-    def between(both: tuple[int, int]) -> Array:
-        """Return what the entries between two circles contribute, shape (C, pairs, R)."""
-        c, d = both
+    pieces: list[tuple[tuple[int, int], list[tuple[slice, slice]]]] = []
+    for c, d in combinations_with_replacement(range(len(lengths)), 2):
+        # Entries between different rows stand on both sides of the diagonal: half of the tiles of a circle with itself do.
+        tiles = [some for some in product(parts[c], parts[d]) if some[0].start <= some[1].start]
+        shares = SHARES if by_products(lengths[c] * lengths[d], len(circles.orders)) else 1
+        pieces += [((c, d), tiles[share::shares]) for share in range(min(shares, len(tiles)))]
+
+    def between(piece: tuple[tuple[int, int], list[tuple[slice, slice]]]) -> Array:
+        """Return what some entries between two circles contribute, shape (C, pairs, R)."""
+        (c, d), tiles = piece
         shaped = partial(_shaped, lengths=(lengths[c], lengths[d]))
-        tiles = ((shaped(first.between(*some)), shaped(second.between(*some))) for some in product(parts[c], parts[d]))
-        few = lengths[c] * lengths[d] <= FEW_PLACES
-        found = (_by_products if few else _by_transforms)(tiles, circles, both, pairs)
-        # Entries between two circles stand on both sides of the diagonal.
-        return found if c == d else 2.0 * found
+        entries = (
+            (shaped(first.between(*some)) * (1.0 if some[0] == some[1] else 2.0), shaped(second.between(*some)))
+            for some in tiles
+        )
+        few = by_products(lengths[c] * lengths[d], len(circles.orders))
+        return (_by_products if few else _by_transforms)(entries, circles, (c, d), pairs)
 
     total = np.zeros((len(circles.orders), len(pairs), len(circles.steps)))
-    for sums in engine.here.map(between, list(combinations_with_replacement(range(len(lengths)), 2)), progress):
+    for sums in engine.here.map(between, pieces, progress):
         total += sums
     return np.moveaxis(total, 0, 1).reshape(len(pairs), -1)
 
@@ -230,10 +246,17 @@ def _by_products(
     tiles: Iterator[tuple[Array, Array]], circles: Circles, both: tuple[int, int], pairs: Sequence[tuple[int, int]]
 ) -> Array:
     """Return the same from the products of every entry between their clusters with every other, of which there are few."""
-    products: Array = np.zeros(())
+    left, right = next(tiles)
+    products = np.tensordot(left, right, axes=((1, 3), (1, 3)))
     for left, right in tiles:
-        products = products + np.tensordot(left, right, axes=((1, 3), (1, 3)))
-    here, there = (circles.moved(one) for one in both)
-    i, j = np.ogrid[: here.shape[2], : there.shape[2]]
-    places = i, j, here[..., :, None], there[..., None, :]
-    return np.stack([products[f, :, :, g][places].sum(axis=(2, 3)) for f, g in pairs], axis=1)
+        products += np.tensordot(left, right, axes=((1, 3), (1, 3)))
+    m, k = (circles.lengths[one] for one in both)
+    tables = np.ascontiguousarray(np.moveaxis(products, 3, 1)).reshape(len(left), len(right), -1)
+    here, there = circles.moved(both[0]).reshape(-1, m, 1), circles.moved(both[1]).reshape(-1, 1, k)
+    own = np.arange(m * k).reshape(m, k) * (m * k)
+    sums = np.empty((len(pairs), len(here)))
+    for some in _cut(0, len(here), max(1, LOOKED_UP // (m * k))):
+        places = own + here[some] * k + there[some]
+        for found, (f, g) in zip(sums, pairs, strict=True):
+            found[some] = tables[f, g].take(places).sum(axis=(1, 2))
+    return np.swapaxes(sums.reshape(len(pairs), len(circles.orders), -1), 0, 1)

@@ -16,10 +16,18 @@ import numpy as np
 
 from kerntest.dataclass import dataclass
 from kerntest.errors import UndecidedError, counted, either, option
-from kerntest.inference.relabelling.circles import Circles, Entries, centring_of, circle_sums, on_circles, usual_orders
+from kerntest.inference.relabelling.circles import (
+    Circles,
+    Entries,
+    by_products,
+    centring_of,
+    circle_sums,
+    on_circles,
+    usual_orders,
+)
 from kerntest.inference.relabelling.designs import UNEVEN, UNLIKE, orders_of
 from kerntest.inference.relabelling.permuted_pairs import Orders, TwoVariables, pairs_of
-from kerntest.inference.relabelling.shifts import circle_length, orders_needed
+from kerntest.inference.relabelling.shifts import circle_length, is_smooth, orders_needed
 from kerntest.inference.sides import ORDER_STREAM, Resampling
 from kerntest.inference.statistic import centring_divisors
 from kerntest.matrices.passes import HELD_ENTRIES
@@ -208,7 +216,14 @@ class ClusteredVariables(TwoVariables):
         if self._constant is not None:
             return len(self._sizes) if len(self._sizes) <= FEW_CLUSTERS else 0
         # All relabellings take no longer on circles than some.
-        return self.n if self.n <= FEW_CLUSTERS and not self.complete else 0
+        return self.n if self.n <= FEW_CLUSTERS and not self.complete and not self.places else 0
+
+    @property
+    def places(self) -> int:
+        """How many pairs of clusters there are, if all products of entries between them serve all relabellings."""
+        count = len(self._sizes)
+        few = by_products(count**2, orders_needed(self.options.permutations, count)) and is_smooth(count)
+        return count**2 if few and self._constant is None and bool((self._sizes == self._sizes[0]).all()) else 0
 
     @property
     def cosets(self) -> int:
@@ -224,7 +239,7 @@ class ClusteredVariables(TwoVariables):
     @property
     def shifted(self) -> bool:
         """Whether clusters of one size stand on one circle, all rows of which are shifted; of few clusters, or sums, others cost less."""
-        few = self.complete if self._constant is None else len(self._sizes) <= FEW_CLUSTERS
+        few = (self.complete or self.places) if self._constant is None else len(self._sizes) <= FEW_CLUSTERS
         return not few and bool((self._sizes == self._sizes[0]).all())
 
     @cached_property

@@ -139,6 +139,11 @@ class TwoVariables(ExactTest):
         """In how many random orders relabellings are all shifts, where no more are asked for."""
         return 1
 
+    @property
+    def places(self) -> int:
+        """How many pairs of clusters there are, if all products of entries between them serve all relabellings."""
+        return 0
+
     def orders(self, at_least: int) -> Orders:
         """Return random orders of the rows whose shifts are at least so many relabellings."""
         return cyclic_orders(self.n, at_least, self.options.seed)[1]
