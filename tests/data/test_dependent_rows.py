@@ -831,3 +831,22 @@ def test_numbers_that_name_other_cases_in_each_file_are_told():
         found = mmd_test(x, y, columns="delay")
         assert found.reject
         assert any("if those of each file have values of their own" in text for text in found.warnings) == told
+
+
+def test_few_cases_of_each_group_are_told_and_those_in_one_group_before_those_in_both():
+    """Of 16 rats in groups of 8, 4 and 4 each pair differed, and of persons and items the items alone were named."""
+    rng, rat = np.random.default_rng(9), np.repeat(np.arange(1, 17), 11)
+    diet = np.repeat(["a", "b", "c"], [88, 44, 44])
+    weight = 3.0 * rng.normal(size=17)[rat] + 5.0 * (rat > 8) + rng.normal(size=176)
+    result = mmd_test(pd.DataFrame({"Rat": rat, "Diet": diet, "weight": weight}), by="Diet", columns="weight")
+    assert [one for one in result.warnings if "rows with the same 'Rat' are alike" in one]
+    person, item = np.repeat(np.arange(60), 12), np.tile(np.arange(12), 60)
+    effect = rng.normal(size=(2, 12)) * 2.0
+    sex, answer = (
+        (person % 2).astype(str),
+        effect[person % 2, item] + (2.0 * rng.normal(size=60) + np.arange(60) % 2)[person],
+    )
+    table = pd.DataFrame({"item": item, "sex": sex, "answer": answer + rng.normal(size=720), "id": person})
+    named = table.assign(item=table["item"].map("item {}".format), id=table["id"].map("p{}".format))
+    (told,) = [one for one in mmd_test(named, by="sex", columns="answer").warnings if "rows with the same" in one]
+    assert "'id' are alike" in told

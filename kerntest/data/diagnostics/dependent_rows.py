@@ -107,24 +107,44 @@ def _rows_of_cases(
     same: Callable[[str], str] | None,
     within: Callable[[str], bool],
 ) -> Iterator[str]:
-    """Yield a warning for each column of cases, each in one of two tables or unlike in both, whose rows are alike."""
-    for one, of in zip(tables, whole, strict=True):
-        for cases in case_columns(of, one.columns, apart=lambda column: _apart(column.name, whole) == 1.0):
-            name, apart = cases.column.name, _apart(cases.column.name, whole)
-            others = same is None and apart < 1.0 and cases.sure and are_others(cases, whole)
-            shared = cases.sure and 0.0 <= apart < 1.0 and not others and not says_time(name)
-            varies = shared and difference_varies(tables, whole, name)
-            inflated = others or varies or cases.inflated(apart, max(cases.alike.values()))
-            if not inflated or _is_series(cases, of, cases.alike):
-                continue
-            together = f"{option('cluster', [name])} relabels them together"
-            way = f"{together}, if those of each file have values of their own" if others else together
-            if apart < 1.0 and not others:
-                way = ways_with_shared_cases(name, same, within=within(name))
-            if varies:
-                way = f"{option('paired', [name])} compares whole cases, each with itself"
-            if others or apart == 1.0 or (cases.sure and apart >= 0.0):
-                yield takes_rows_for_independent(name, way, read[0].whole or of)
+    """Yield a warning for each column of cases whose rows are alike: first of those that are each in one of two tables, else unlike in both."""
+    told = list[tuple[bool, str]]()
+    for cases, of in _cases_of(read, tables, whole, of_both=same is not None):
+        name, apart = cases.column.name, _apart(cases.column.name, whole)
+        others = same is None and apart < 1.0 and cases.sure and are_others(cases, whole)
+        shared = cases.sure and 0.0 <= apart < 1.0 and not others and not says_time(name)
+        varies = shared and difference_varies(tables, whole, name)
+        inflated = others or varies or cases.inflated(apart, max(cases.alike.values()))
+        if not inflated or _is_series(cases, of, cases.alike):
+            continue
+        together = f"{option('cluster', [name])} relabels them together"
+        way = f"{together}, if those of each file have values of their own" if others else together
+        if apart < 1.0 and not others:
+            way = ways_with_shared_cases(name, same, within=within(name))
+        if varies:
+            way = f"{option('paired', [name])} compares whole cases, each with itself"
+        if others or apart == 1.0 or (cases.sure and apart >= 0.0):
+            told.append((apart == 1.0, takes_rows_for_independent(name, way, read[0].whole or of)))
+    yield from (text for _, text in sorted(told, key=lambda one: not one[0]))
+
+
+def _cases_of(
+    read: Sequence[Table], tables: Sequence[Table], whole: Sequence[Table], *, of_both: bool
+) -> Iterator[tuple[Cases, Table]]:
+    """Yield columns of cases of two tables, and where they are groups of one those that are for sure of both, beyond their means."""
+    looked: list[tuple[Sequence[Column], Table]] = [(one.columns, of) for one, of in zip(tables, whole, strict=True)]
+    if of_both and read[0].whole is not None and read[0].whole is read[1].whole:
+        # Each group may have too few cases.
+        numbers = numbers_of(whole)
+        order = np.argsort(numbers)
+        both = read[0].whole.take(read[0].whole.places_of(numbers[order]))
+        label, names = np.repeat([0, 1], [one.n_rows for one in whole])[order], tables[0].names
+        every = np.ones(len(label), dtype=np.bool_)
+        looked.append(([beyond_groups(one, every, label) for one in both.columns if one.name in names], both))
+    for place, (columns, of) in enumerate(looked):
+        for cases in case_columns(of, columns, apart=lambda column: _apart(column.name, whole) == 1.0):
+            if cases.sure or place < len(tables):
+                yield cases, of
 
 
 def _rows_of_series(
