@@ -275,6 +275,14 @@ class BlockedRows(NamedTuple):
             values = (values.T * self.weights).T
         return np.asarray(np.add.reduceat(values[self.order], self.starts[:-1], axis=0))
 
+    def unevenness(self, values: NDArray[np.intp], count: int) -> float:
+        """Return how unlike blocks are in how often they have each of so many values, about 1 by chance; of rows in their order."""
+        shape = len(self.in_x), count
+        places = np.repeat(np.arange(shape[0]), self.sizes) * count + values
+        found = np.bincount(places, minlength=math.prod(shape)).reshape(shape)
+        expected = np.outer(self.sizes, found.sum(axis=0)) / len(values)
+        return float((np.square(found - expected) / expected).sum() / max((shape[0] - 1) * (count - 1), 1))
+
     def own(self, diagonal: Array) -> Array:
         """Return the sums over each block of the diagonal of a matrix whose rows and columns are both weighted."""
         return self.summed(diagonal if self.weights is None else diagonal * self.weights)

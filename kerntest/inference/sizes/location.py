@@ -53,6 +53,8 @@ TIED = 0.8
 RARE = 0.1
 # Rows are repeated in columns in which there are at most so many different ones of all, or of those of a random pairing.
 REPEATED, GOING_TOGETHER = 0.5, 0.7
+# Rows keep values that vary so little between clusters: those of others would make these differ, which no test would miss.
+ALIKE = 0.5
 # Rows that tell whether a kernel is one of differences.
 FEW = 20
 # Of so few blocks of moved rows, and rows in them, so many relabellings are judged each by itself.
@@ -242,7 +244,7 @@ class MovedTest:
     """
 
     def __init__(self, part: Sample, family: Family, options: Options, alpha: float) -> None:
-        self.kernels = family.kernels
+        self.kernels, self.clustered = family.kernels, part.design is not None and part.design.n_units is not None
         self.blocks = BlockedRows.of(part.labels, options.seed, part.design)
         self.points = part.points.take(self.blocks.order)
         self.weights = None if self.blocks.weights is None else self.blocks.weights[self.blocks.order]
@@ -420,7 +422,8 @@ class MovedTest:
     def _tied(self) -> list[tuple[int, NDArray[np.intp]]]:
         """The columns of numbers and of codes in which values are tied, those of few first, and the place of each row's value."""
         columns = (_numbered(one) for one in (*self.points.numeric.T, *self.points.codes.T))
-        tied = [(one, values) for one, (values, count) in enumerate(columns) if count <= TIED * len(values)]
+        of_few = ((one, of) for one, of in enumerate(columns) if of[1] <= TIED * len(of[0]))
+        tied = [(one, of[0]) for one, of in of_few if not (self.clustered and self.blocks.unevenness(*of) < ALIKE)]
         return sorted(tied, key=lambda one: int(one[1].max()))
 
     def mean_shift(self, column: int, by: float) -> float:
