@@ -170,8 +170,9 @@ class Gate:
 
 
 def _numbers(found: Mapping[str, Any]) -> list[str]:
-    """Return the names of numbers."""
-    return [name for name, one in found.items() if isinstance(one, (int, float, tuple)) and not isinstance(one, bool)]
+    """Return the names of numbers, and then of lists, which count their entries."""
+    sure = {name: one for name, one in found.items() if not isinstance(one, bool)}
+    return [name for kinds in ((int, float), (tuple,)) for name, one in sure.items() if isinstance(one, kinds)]
 
 
 def _nearest(name: str, numbers: Sequence[str]) -> str | None:
