@@ -681,3 +681,12 @@ def test_intervals_of_predictions_take_more_than_products_of_square_matrices(tmp
         for interval in (None, 0.9)
     )  # fmt: skip
     assert wide.seconds - plain.seconds > 1.25 * 400 * 320**2 * UNITS["product"]
+
+
+def test_sets_of_rows_that_are_under_way_together_may_be_at_their_largest_together_or_not():
+    values = np.random.default_rng(0).normal(size=(20_000, 5))
+    for column in range(5):
+        values[100 * column : 100 * column + 50, column] = np.nan
+    gaps = planned(lambda: kerntest.hsic_pairs(pd.DataFrame(values, columns=list("abcde"))), threads=2)
+    whole = planned(lambda: kerntest.hsic_pairs(pd.DataFrame(np.nan_to_num(values), columns=list("abcde"))), threads=2)
+    assert whole.memory_range[1] - whole.memory_range[0] < 0.5 * (gaps.memory_range[1] - gaps.memory_range[0])

@@ -240,7 +240,10 @@ def bytes_of_pairs(
 
     largest = sorted(sets, key=lambda some: some.n * sum(map(len, some.squares)))[-SETS_LOOKED_AT:] if columns else ()
     many = engine.threads if beside else 1
-    least, most = (sum(sorted(held(one, times) for one in largest)[-many:]) for times in (0.5, 2.0))
+    # Those that are under way together need not be at their largest together.
+    least, most = (
+        sum(sorted(held(one, times) for one in largest)[-count:]) for times, count in ((0.5, 1), (2.0, many))
+    )
     kept = 8.0 * max((some.n for some in sets), default=0) * sum(len(one) for some in sets for one in some.squares)
     kept *= target
     return least + kept, most + kept

@@ -12,7 +12,7 @@ from kerntest.data.diagnostics.copies import in_percent
 from kerntest.errors import either, listed, option
 from kerntest.kernels.algebra import has_bandwidth, smaller_gain
 from kerntest.kernels.base import Points
-from kerntest.learning.cross_validation import CLASSES_NAMED
+from kerntest.learning.cross_validation import CLASSES_NAMED, EQUAL_SCORES
 from kerntest.learning.machines.svm_search import AXES, MEASURES, edges
 from kerntest.learning.scores import regression_metrics, told_of_errors
 from kerntest.matrices.different import equal_rows
@@ -172,7 +172,8 @@ def useless(rows: TrainingRows, search: GridSearch, options: SvmOptions, blamed:
     if search.mean > share + 1.0 / len(rows):
         return []
     which = "over the folds the machine is right no" if single else "no cell of the grid is right"
-    told = f"{which} more often than {largest!r} for every row ({in_percent(share)})"
+    by = " by more than one row" if search.mean > share * (1.0 + EQUAL_SCORES) else ""
+    told = f"{which} more often than {largest!r} for every row ({in_percent(share)}){by}"
     if options.weights is not None:
         told += f", and class weights cost accuracy: {option('select-by', 'balanced-accuracy')} chooses by all classes alike"
     return [told]
