@@ -13,7 +13,7 @@ import numpy as np
 from kerntest.data.columns import split_patterns
 from kerntest.data.diagnostics.dependent_rows import order_warnings, several_series
 from kerntest.data.diagnostics.dependent_units import clusters_in_time, clusters_out_of_order
-from kerntest.data.diagnostics.series import no_series
+from kerntest.data.diagnostics.series import FOLLOWING, no_series
 from kerntest.data.facts import lone_values
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.data.gaps import longest_stretch, rows_with_all
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 
 PERMUTATIONS = 1000
-# Clusters follow one another in time by so many standard errors on both sides, which chance makes in 1 of 2,000 tables.
-FOLLOWING = 2.0
 # Groups of which a screen of all pairs is read.
 MOST_GROUPS = 20
 

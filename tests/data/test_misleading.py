@@ -247,6 +247,8 @@ def test_a_file_with_itself_is_told_where_its_values_repeat():
     )
     assert found({"v": coarse}, {"v": coarse}) == [said]
     assert found({"v": coarse}, {"v": coarse[::-1].copy()}) == []
+    numbered = [{"n": np.arange(2000.0) + first, "v": coarse} for first in (0, 2000)]
+    assert found(*numbered)[-1] == said.replace(" in the same", ", but for numbers of rows, in the same")
     # A dose that every animal of both groups had in turn, or ten after ten of them.
     said = "the files have the same rows in the same order, by a design if they are not one and the same: they say nothing of a difference"
     for doses in (np.repeat([0.5, 1.0, 2.0], 10), np.tile([0.5, 1.0, 2.0], 10)):

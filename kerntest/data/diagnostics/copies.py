@@ -235,7 +235,8 @@ def repeated_rows(
     # Numbers of rows are the same in both, whatever the rows are.
     told = [place for place, both in enumerate(zip(*rows, strict=True)) if not all(map(_numbers_rows, both))]
     some = [[side[place] for place in told] if told else side for side in rows]
-    yield from shared_rows([one_line(name) for name in names], some, sum(used_rows))
+    but = ", but for numbers of rows," if 0 < len(told) < len(rows[0]) else ""
+    yield from shared_rows([one_line(name) for name in names], some, sum(used_rows), but)
 
 
 def _numbers_rows(values: Values) -> bool:
@@ -257,12 +258,12 @@ def is_one_twice(pooled: Arranged) -> bool:
     return FEWEST_ROWS <= n == pooled.n_y and all((one[:n] == one[n:]).all() for one in (pooled.numeric, pooled.codes))
 
 
-def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: int) -> Iterator[str]:
+def shared_rows(names: Sequence[str], rows: Sequence[Sequence[Values]], used: int, but: str = "") -> Iterator[str]:
     """Yield a warning where two tables, so many rows used in all, have rows in common that are not equal by chance."""
     keys = [_joined(_hashed(columns)) for columns in rows]
     repeated = [_share_among(np.sort(other), own) for own, other in (keys, keys[::-1])]
     if len(keys[0]) >= FEWEST_ROWS and np.array_equal(keys[0], keys[1]) and (keys[0] != keys[0][0]).any():
-        same = "the files have the same rows in the same order"
+        same = f"the files have the same rows{but} in the same order"
         if _laid_out(keys[0]):
             yield f"{same}, by a design if they are not one and the same: they say nothing of a difference"
         else:

@@ -34,6 +34,7 @@ from kerntest.data.diagnostics.misleading import (
     telling_apart,
 )
 from kerntest.data.diagnostics.series import (
+    FOLLOWING,
     LONG_STRETCH,
     alike_neighbours,
     falls_back,
@@ -252,7 +253,7 @@ def order_warnings(
     leaving = f", without {without}," if without else ""
     if rejects:
         alike = [
-            alike_neighbours(_beyond_time(side, other), read, rows)
+            alike_neighbours(_beyond_time(side, other), read, rows, errors=FOLLOWING)
             for (side, read), other in zip(sides, sides[::-1], strict=True)
         ]
         found = (case_column(read, *(side.columns for side, _ in sides)) for _, read in sides)

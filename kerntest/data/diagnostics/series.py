@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Neighbouring rows are alike from so many standard errors of the serial correlation on, or where a column tells the time;
 SERIAL_ERRORS, IN_TIME = 6.0, 3.5
+# Where a column tells the time, both sides of a test that rejects follow it by so many, which chance makes in 1 of 2,000 tables.
+FOLLOWING = 2.0
 # in tables of so many rows, or of so many whose years or dates are told.
 FEWEST_ROWS_IN_SERIES, FEWEST_IN_TIME = 30, 15
 # and beyond any order in which a table is sorted from so many of the local one, or where there are many rows from that.
@@ -48,8 +50,9 @@ def alike_neighbours(
     *,
     local: float = LEAST_LOCAL,
     timed: bool = False,
+    errors: float = IN_TIME,
 ) -> list[str]:
-    """Return the names of the columns that neighbouring rows have alike, of a table or of some of its rows.
+    """Return the names of the columns that neighbouring rows have alike, of a table or of some of its rows, in time by so many errors.
 
     A table that is sorted, by a group or by numbers, is no series: there a value is as far from the next one as from the
     one after it. In a series it is nearer, and categories return beside numbers most of which wander. A column that says the
@@ -61,7 +64,7 @@ def alike_neighbours(
         return [
             column.name
             for column, values in found
-            if (categories_repeat(values, IN_TIME) if column.is_category else _follow(values))
+            if (categories_repeat(values, errors) if column.is_category else _follow(values, errors))
         ]
     least = SERIAL_ERRORS, FEWEST_ROWS_IN_SERIES
     runs = [
@@ -115,11 +118,11 @@ def _return(values: NDArray[Any]) -> bool:
     return often and bool(lengths.std() > UNEVEN * lengths.mean())
 
 
-def _follow(values: Values) -> bool:
-    """Say whether numbers are correlated from row to row in time, or their distances from the median."""
+def _follow(values: Values, errors: float) -> bool:
+    """Say whether numbers are correlated from row to row in time by so many errors, or their distances from the median."""
     if len(values) < FEWEST_IN_TIME:
         return False
-    return any(runs_in_order(some, IN_TIME) for some in (values, np.abs(values - np.median(values))))
+    return any(runs_in_order(some, errors) for some in (values, np.abs(values - np.median(values))))
 
 
 def most_follow(
