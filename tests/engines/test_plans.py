@@ -43,6 +43,16 @@ def units(monkeypatch):
     monkeypatch.setattr("kerntest.engines.plan.costs", lambda: UNITS)
 
 
+def peak_of(run):
+    """The most bytes that a run holds at a time."""
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def planned(run, **options):
     """Return the plan that a computation announces, and run nothing after it."""
     with pytest.raises(HeardError) as caught, kerntest.compute_on(planned=stop, **options):
@@ -200,13 +210,8 @@ def test_what_features_of_ridge_regression_take_is_in_its_plan():
     table = rows_of(20_000)
     for features in ("nystroem:5", "nystroem:40"):
         run = functools.partial(kerntest.train_ridge, table, "wave", exclude="side", features=features)
-        tracemalloc.start()
-        try:
-            with kerntest.compute_on(threads=1):
-                run()
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+        with kerntest.compute_on(threads=1):
+            peak = peak_of(run)
         assert peak < planned(run, threads=1).memory_bytes - 110e6
 
 
@@ -580,12 +585,7 @@ def test_canonical_pairs_hold_no_more_than_planned_however_few_features_a_side_h
     table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "yes": np.where(x[:, 0] > x[:, 1], "yes", "no")})
     given = functools.partial(kerntest.train_cca, table, y_columns="yes", components=1, threads=threads)
     plan, small = planned(given), planned(lambda: kerntest.train_cca(table[:100], y_columns="yes", lambda_=0.1))
-    tracemalloc.start()
-    try:
-        given()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = peak_of(given)
     # That of few rows is what the program itself takes.
     assert peak < plan.memory_bytes - small.memory_range[0]
     assert plan.memory_range[0] < plan.memory_range[1]
@@ -599,12 +599,7 @@ def test_a_screen_holds_the_factors_of_a_few_columns_at_a_time_as_planned(monkey
     table = pd.DataFrame(data[:, :columns], columns=[f"c{place}" for place in range(columns)])
     given = functools.partial(kerntest.hsic_pairs, table, target=target, threads=1)
     plan, small = planned(given), planned(lambda: kerntest.hsic_pairs(table[:50], target=target))
-    tracemalloc.start()
-    try:
-        given()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = peak_of(given)
     more = plan.memory_bytes - small.memory_bytes
     assert 0.5 * more < peak < 1.1 * more
     # Of some 30 columns each.
